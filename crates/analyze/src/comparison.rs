@@ -173,7 +173,10 @@ pub fn compare_sides(
     margin_ratio: f64,
     resampling: Resampling,
 ) -> Option<Comparison> {
-    if sides.iter().any(|side| side.beyond(statistic) < MIN_BEYOND_PERCENTILE) {
+    if sides
+        .iter()
+        .any(|side| side.beyond(statistic) < MIN_BEYOND_PERCENTILE)
+    {
         return None;
     }
     let [a, b] = sides.map(|side| side.value(statistic));
@@ -199,7 +202,10 @@ pub fn compare_sides(
             }
             (spread, Basis::BetweenRuns)
         }
-        _ => (Spread::of_sum(&[within[0]?, within[1]?], 1)?, Basis::WithinRun),
+        _ => (
+            Spread::of_sum(&[within[0]?, within[1]?], 1)?,
+            Basis::WithinRun,
+        ),
     };
     let value = b? / a?;
     let factor = spread.half_width(confidence_ratio).exp();

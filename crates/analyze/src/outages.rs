@@ -64,7 +64,11 @@ impl Outage {
 }
 
 /// The outages of the measure phase of a run, in the order of time.
-pub fn outages(document: &RunDocument, windows: &[IntervalTotals], fine: &[FinePoint]) -> Vec<Outage> {
+pub fn outages(
+    document: &RunDocument,
+    windows: &[IntervalTotals],
+    fine: &[FinePoint],
+) -> Vec<Outage> {
     let windows: Vec<&IntervalTotals> = windows
         .iter()
         .filter(|window| window.phase == PhaseKind::Measure)
@@ -76,7 +80,10 @@ pub fn outages(document: &RunDocument, windows: &[IntervalTotals], fine: &[FineP
         return Vec::new();
     };
     let end_s = last.start_s + last.duration_s;
-    let busy: Vec<(f64, f64)> = windows.iter().flat_map(|one| successes(one, fine)).collect();
+    let busy: Vec<(f64, f64)> = windows
+        .iter()
+        .flat_map(|one| successes(one, fine))
+        .collect();
     let starts = std::iter::once(first.start_s).chain(busy.iter().map(|span| span.1));
     let ends = busy.iter().map(|span| span.0).chain([end_s]);
     starts
@@ -110,7 +117,8 @@ fn successes(window: &IntervalTotals, fine: &[FinePoint]) -> Vec<(f64, f64)> {
         return Vec::new();
     }
     let (start_s, end_s) = (window.start_s, window.start_s + window.duration_s);
-    let inside = |point: &&FinePoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
+    let inside =
+        |point: &&FinePoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
     let points: Vec<f64> = fine
         .iter()
         .filter(inside)
@@ -134,7 +142,8 @@ fn events_within(
             Event::ClientStopped { length_s } => length_s,
             _ => 0.0,
         };
-        event.at_s + length_s >= start_s - NOTICED_WITHIN_S && event.at_s <= end_s + NOTICED_WITHIN_S
+        event.at_s + length_s >= start_s - NOTICED_WITHIN_S
+            && event.at_s <= end_s + NOTICED_WITHIN_S
     })
 }
 
@@ -152,12 +161,16 @@ fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
     }
     let of_servers = |rank: u8| {
         events().find_map(move |event| match (event, rank) {
-            (Event::ServerEnded { server, status }, 0) => Some(
-                statement!("outage-cause.server-ended", server = server, status = status),
-            ),
-            (Event::PrimaryChanged { from, to }, 1) => {
-                Some(statement!("outage-cause.primary-changed", from = from, to = to))
-            }
+            (Event::ServerEnded { server, status }, 0) => Some(statement!(
+                "outage-cause.server-ended",
+                server = server,
+                status = status
+            )),
+            (Event::PrimaryChanged { from, to }, 1) => Some(statement!(
+                "outage-cause.primary-changed",
+                from = from,
+                to = to
+            )),
             (Event::Unreachable { reason, refused }, 2) => Some(statement!(
                 "outage-cause.unreachable",
                 refused = refused.then_some(true),
@@ -168,7 +181,9 @@ fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
     };
     let found = (0..3).find_map(of_servers);
     found
-        .or_else(|| failures(document).map(|kinds| statement!("outage-cause.failures", failures = kinds)))
+        .or_else(|| {
+            failures(document).map(|kinds| statement!("outage-cause.failures", failures = kinds))
+        })
         .unwrap_or_else(|| statement!("outage-cause.unknown"))
 }
 
@@ -176,7 +191,11 @@ fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
 fn failures(document: &RunDocument) -> Option<Statement> {
     let mut phases = document.phases.iter();
     let phase = phases.find(|phase| phase.name == PhaseKind::Measure)?;
-    let mut kinds: Vec<(&String, u64)> = phase.errors.iter().map(|(kind, count)| (kind, *count)).collect();
+    let mut kinds: Vec<(&String, u64)> = phase
+        .errors
+        .iter()
+        .map(|(kind, count)| (kind, *count))
+        .collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let kinds: Vec<Statement> = kinds
         .into_iter()
@@ -195,7 +214,12 @@ fn noticed(event: &EventRecord) -> Statement {
             statement!("event.unreachable", at = at, reason = reason)
         }
         Event::ServerEnded { server, status } => {
-            statement!("event.server-ended", at = at, server = server, status = status)
+            statement!(
+                "event.server-ended",
+                at = at,
+                server = server,
+                status = status
+            )
         }
         Event::ClientStopped { length_s } => {
             statement!("event.client-stopped", at = at, length = seconds(*length_s))
@@ -210,16 +234,24 @@ pub(crate) fn with_outages(
     findings: Vec<Finding>,
     verdict: Option<Verdict>,
 ) -> (Vec<Finding>, Option<Verdict>) {
-    let longest = outages.iter().max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
+    let longest = outages
+        .iter()
+        .max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
     let Some(longest) = longest else {
         return (findings, verdict);
     };
     let mut all: Vec<Finding> = outages.iter().map(|one| one.finding(document)).collect();
     let wants_load = ["more-clients-could-raise"];
-    all.extend(findings.into_iter().filter(|one| !wants_load.contains(&one.statement.code.as_str())));
+    all.extend(
+        findings
+            .into_iter()
+            .filter(|one| !wants_load.contains(&one.statement.code.as_str())),
+    );
     let is_known = longest.cause.code != "outage-cause.unknown";
     let verdict = verdict.map(|mut verdict| {
-        verdict.causes.retain(|one| one.cause != Cause::TooFewClients);
+        verdict
+            .causes
+            .retain(|one| one.cause != Cause::TooFewClients);
         if is_known || verdict.causes.is_empty() {
             let number = outages.len();
             let others = (number > 1).then(|| exact((number - 1) as f64));

@@ -64,7 +64,8 @@ impl IntervalTotals {
             .reduce(|a, b| a + b)
             .map(|sum_us| sum_us / succeeded as f64);
         self.succeeded = succeeded;
-        let in_flight_s = self.mean_in_flight * self.duration_s + next.mean_in_flight * next.duration_s;
+        let in_flight_s =
+            self.mean_in_flight * self.duration_s + next.mean_in_flight * next.duration_s;
         self.mean_in_flight = in_flight_s / (self.duration_s + next.duration_s);
         self.duration_s += next.duration_s;
         self.failed += next.failed;

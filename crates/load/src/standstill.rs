@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Time between two looks.
 const TICK: Duration = Duration::from_millis(50);
 /// A look that is later by less may be the scheduler's doing.
-const SHORTEST: Duration = Duration::from_millis(200);
+const SHORTEST: Duration = Duration::from_millis(500);
 /// Most CPU time that a process which did not run has used, as a share of the time: what is rounded, and what others of
 /// its threads did before and after.
 const MOST_USED_RATIO: f64 = 0.1;
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(stood_still(ms(2_050), ms(2_050), usual), None);
         assert_eq!(stood_still(ms(2_050), ms(1_000), usual), None);
         // The scheduler took its time.
-        assert_eq!(stood_still(ms(200), ms(0), usual), None);
+        assert_eq!(stood_still(ms(500), ms(0), usual), None);
     }
 
     #[test]

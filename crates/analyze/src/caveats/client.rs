@@ -58,7 +58,11 @@ pub(super) fn stood_still(facts: &Facts<'_>) -> Option<Caveat> {
     let total_s: f64 = stops.iter().map(|(length_s, _)| length_s).sum();
     let stops: Vec<Statement> = stops.into_iter().map(|(_, said)| said).collect();
     (!stops.is_empty()).then(|| {
-        let said = statement!("client-stood-still", stops = stops, total = seconds(total_s));
+        let said = statement!(
+            "client-stood-still",
+            stops = stops,
+            total = seconds(total_s)
+        );
         of_measure(CaveatKind::ClientStopped, said)
     })
 }
@@ -202,7 +206,7 @@ pub(super) fn dropped_arrivals(facts: &Facts<'_>) -> Vec<Caveat> {
         let share = arrivals.dropped as f64 / arrivals.due.max(1) as f64;
         Some(statement!(
             "arrivals-never-sent",
-        outage = facts.has_outage().then_some(true),
+            outage = facts.has_outage().then_some(true),
             dropped = arrivals.dropped,
             due = arrivals.due,
             share = percent(share)

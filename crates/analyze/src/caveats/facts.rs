@@ -65,8 +65,8 @@ impl<'a> Facts<'a> {
     /// Windows of the measure phase, those that its figures are made of.
     pub(super) fn measure_windows(&self) -> Vec<IntervalTotals> {
         let of_phase = self.intervals.iter().copied();
-        let of_phase = of_phase
-            .filter(|window| window.phase == PhaseKind::Measure && window.duration_s > 0.0);
+        let of_phase =
+            of_phase.filter(|window| window.phase == PhaseKind::Measure && window.duration_s > 0.0);
         join_short(of_phase, |one| one.duration_s, IntervalTotals::append)
     }
 

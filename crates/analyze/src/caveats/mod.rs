@@ -9,10 +9,9 @@ mod result;
 mod server;
 mod steadiness;
 
-use dyno_record::model::{Caveat, RunDocument};
 use crate::windows::IntervalTotals;
+use dyno_record::model::{Caveat, RunDocument};
 use facts::Facts;
-
 
 /// All caveats that follow from a document and its windows, the gravest kinds first. The caveats
 /// that the document holds already are not looked at and not repeated.

@@ -3,9 +3,9 @@
 use super::*;
 use dyno_record::error_example::ErrorExample;
 use dyno_record::model::{
-    Arrivals, CaveatKind, ClientUsage, Environment, Event, EventRecord, InstanceRecord, LatencySummary,
-    OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION,
-    ServerRecord, StorageRecord,
+    Arrivals, CaveatKind, ClientUsage, Environment, Event, EventRecord, InstanceRecord,
+    LatencySummary, OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse, RunStatus,
+    SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
@@ -796,6 +796,8 @@ fn no_other_load_is_advised_where_an_outage_held_operations_back() {
         missed.statement.values.contains_key("outage")
     };
     assert!(!is_marked(&document, &intervals));
-    intervals[10..15].iter_mut().for_each(|one| one.succeeded = 0);
+    intervals[10..15]
+        .iter_mut()
+        .for_each(|one| one.succeeded = 0);
     assert!(is_marked(&document, &intervals));
 }

@@ -306,7 +306,10 @@ fn runs_of_two_sides_differ_by_chance_in_few_comparisons() {
     for counts in [[5, 5], [3, 8], [5, 1]] {
         let claims = (0..200).filter(|seed| {
             let verdict = of_sides(noisy, *seed, counts).verdict;
-            matches!(verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
+            matches!(
+                verdict,
+                ComparisonVerdict::Faster | ComparisonVerdict::Slower
+            )
         });
         // 5 % of 200 are 10; more than 20 have a probability of 0.1 % then.
         let claims = claims.count();

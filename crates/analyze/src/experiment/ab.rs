@@ -10,8 +10,8 @@ use crate::uncertainty::runs::Runs;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series};
 use crate::values::exact;
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DisturbedPair, Experiment, Figures, Side,
-    Statistic,
+    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DisturbedPair, Experiment, Figures,
+    Side, Statistic,
 };
 use dyno_record::model::RunDocument;
 use dyno_record::statement;
@@ -306,7 +306,9 @@ fn answer(
     let statistics = statistics(deciding);
     let mut comparisons: Vec<Comparison> = statistics.into_iter().filter_map(compared).collect();
     // One run of each says nothing about how much runs vary.
-    let of_one_run = comparisons.iter_mut().filter(|row| row.basis == Basis::WithinRun);
+    let of_one_run = comparisons
+        .iter_mut()
+        .filter(|row| row.basis == Basis::WithinRun);
     of_one_run.for_each(|row| row.verdict = ComparisonVerdict::NotEnoughData);
     if comparisons.is_empty() {
         return None;

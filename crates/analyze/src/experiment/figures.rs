@@ -123,7 +123,11 @@ pub(super) fn of_windows(windows: &[WindowResponses]) -> Vec<IntervalSample> {
 /// part of the window before it, so that no operation of the phase is left out.
 pub(super) fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
     let inside = windows.iter().filter(|window| !window.is_outside);
-    let joined = join_short(inside.cloned(), |one| one.duration_s, WindowResponses::append);
+    let joined = join_short(
+        inside.cloned(),
+        |one| one.duration_s,
+        WindowResponses::append,
+    );
     joined.iter().map(sample).collect()
 }
 

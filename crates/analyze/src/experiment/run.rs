@@ -16,9 +16,7 @@ pub use crate::uncertainty::series::NoInterval;
 use crate::uncertainty::series::{IntervalSample, Series};
 use crate::verdict::Verdict;
 use dyno_record::estimate::Quantity;
-use dyno_record::experiment::{
-    Demand, DiskLimits, Figures, Finding, PERCENTILES, Statistic,
-};
+use dyno_record::experiment::{Demand, DiskLimits, Figures, Finding, PERCENTILES, Statistic};
 use dyno_record::model::RunDocument;
 use dyno_record::responses::PhaseResponses;
 use schemars::JsonSchema;

@@ -135,13 +135,18 @@ fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
         not_watched: Vec::new(),
     };
     let more = Finding::opportunity(statement!("more-clients-could-raise"), Vec::new());
-    let (findings, with) =
-        with_outages(&document, &all, vec![more.clone()], Some(verdict.clone()));
-    let codes: Vec<&str> = findings.iter().map(|one| one.statement.code.as_str()).collect();
+    let (findings, with) = with_outages(&document, &all, vec![more.clone()], Some(verdict.clone()));
+    let codes: Vec<&str> = findings
+        .iter()
+        .map(|one| one.statement.code.as_str())
+        .collect();
     assert_eq!(codes, ["outage"]);
     assert_eq!(findings[0].statement.number("length"), Some(3.0));
     let with = with.expect("there was one");
-    assert_eq!((with.headline.code.as_str(), with.causes.len()), ("outage-verdict", 0));
+    assert_eq!(
+        (with.headline.code.as_str(), with.causes.len()),
+        ("outage-verdict", 0)
+    );
     let (findings, without) = with_outages(&document, &[], vec![more], Some(verdict.clone()));
     assert_eq!((findings.len(), without), (1, Some(verdict)));
 }

@@ -129,7 +129,10 @@ impl Runs {
     /// How much the statistic varies from run to run, on the scale of logarithms: from drawing whole runs. `None` for a
     /// single run.
     pub(crate) fn run_to_run(
-        &self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
+        &self,
+        statistic: Statistic,
+        resampling: Resampling,
+    ) -> Option<Spread> {
         let count = self.ranges.len();
         if count < 2 || !self.all.knows(statistic) {
             return None;

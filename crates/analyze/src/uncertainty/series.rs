@@ -413,7 +413,9 @@ mod tests {
         let needed_s = correlated.needed_s.expect("they vary");
         assert!(needed_s > 10.0 && needed_s < 200.0, "{needed_s}");
         let p99 = Statistic::Percentile { percent: 99.99 };
-        let beyond = queue(0.5, 1).shortage(p99, resampling(1)).expect("about three");
+        let beyond = queue(0.5, 1)
+            .shortage(p99, resampling(1))
+            .expect("about three");
         assert_eq!(beyond.reason, NoInterval::TooFewBeyond);
         let needed_s = beyond.needed_s.expect("it follows from the number");
         assert!((150.0..250.0).contains(&needed_s), "{needed_s}");

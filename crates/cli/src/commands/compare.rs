@@ -79,7 +79,8 @@ fn check_decides(found: &RunComparison) -> Result<(), Error> {
         return refuse(text.to_owned(), None);
     }
     if found.is_of_single_runs() {
-        let text = "cannot decide which is slower from one run of each: how much runs vary is not known";
+        let text =
+            "cannot decide which is slower from one run of each: how much runs vary is not known";
         return refuse(text.to_owned(), Some(REPEAT));
     }
     Ok(())
@@ -118,7 +119,8 @@ const DEPTH: usize = 2;
 
 /// Why there is nothing to compare, and what helps.
 const TOO_SHORT: &str = "the runs are too short to compare: they need more windows with operations";
-const REPEAT: &str = "repeat both plans with `--repeat 5` and compare the two folders, or use `dyno ab`";
+const REPEAT: &str =
+    "repeat both plans with `--repeat 5` and compare the two folders, or use `dyno ab`";
 const LONGER: &str = "make them longer with `--duration`, or more of them with `dyno ab`";
 
 /// Refuses an operation that a run did not measure.

@@ -183,7 +183,11 @@ fn nothing_found(
 }
 
 /// Run directories below a folder. What is inside of a run belongs to it.
-pub(crate) fn find_runs(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+pub(crate) fn find_runs(
+    folder: &Path,
+    depth: usize,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), Error> {
     let unusable = |error: std::io::Error| {
         Error::from_cause(Kind::Environment, error)
             .context(format!("cannot read `{}`", folder.display()))

@@ -45,7 +45,9 @@ fn repeated_runs_that_are_slower_fail_only_beyond_the_limit() {
     compare("b", "a", &["--fail-if-slower", "5%"]).expect(0);
     compare("a", "a", &["--fail-if-slower", "5%"]).expect(0);
     // One run is taken to vary as the runs of the other side do.
-    let found = compare("a", "b/runs/000", &["--format", "json"]).expect(0).json();
+    let found = compare("a", "b/runs/000", &["--format", "json"])
+        .expect(0)
+        .json();
     assert_eq!(found["runs"], serde_json::json!([5, 1]));
     assert_eq!(found["answer"]["comparisons"][0]["verdict"], "slower");
     for share in ["0", "-5%", "x", "100%"] {
@@ -58,7 +60,10 @@ fn one_run_of_each_decides_nothing() {
     let bench = Bench::new();
     MadeUp::new(1000).write(&bench.path("a"));
     MadeUp::new(500).write(&bench.path("b"));
-    let found = bench.dyno(&["compare", "a", "b", "--format", "json"]).expect(0).json();
+    let found = bench
+        .dyno(&["compare", "a", "b", "--format", "json"])
+        .expect(0)
+        .json();
     for row in found["answer"]["comparisons"].as_array().unwrap() {
         assert_eq!(row["verdict"], "not_enough_data", "{row}");
         assert_eq!(row["basis"], "within_run", "{row}");
@@ -134,7 +139,11 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
         assert!(told.stdout.contains("not comparable"), "{}", told.stdout);
         assert!(told.stdout.contains(what), "{}", told.stdout);
         let claims = ["is slower", "is faster", "no difference"];
-        assert!(!claims.iter().any(|claim| told.stdout.contains(claim)), "{}", told.stdout);
+        assert!(
+            !claims.iter().any(|claim| told.stdout.contains(claim)),
+            "{}",
+            told.stdout
+        );
         bench
             .dyno(&["compare", "a", b, "--fail-if-slower", "5%"])
             .expect(1)

@@ -47,7 +47,10 @@ fn outage(report: &Value) -> (f64, &str) {
     let asks_for_load = |finding: &Value| finding["code"] == "more-clients-could-raise";
     assert!(!findings.iter().any(asks_for_load), "{findings:?}");
     let headline = &report["analysis"]["verdict"]["headline"]["code"];
-    assert!(headline.is_null() || headline == "outage-verdict", "{headline}");
+    assert!(
+        headline.is_null() || headline == "outage-verdict",
+        "{headline}"
+    );
     (time("end_s") - time("start_s"), code)
 }
 

@@ -26,9 +26,8 @@ pub use models::{
     QueueModel, QueuePoint, UslFit, UslPeak,
 };
 pub use search::{
-    NotMeasured,
-    Attempt, Boundary, ClientsEnd, ClientsResult, Confirmation, Objective, ObjectiveEnd,
-    ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
+    Attempt, Boundary, ClientsEnd, ClientsResult, Confirmation, NotMeasured, Objective,
+    ObjectiveEnd, ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
 };
 pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
 pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};

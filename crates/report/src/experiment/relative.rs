@@ -161,9 +161,7 @@ fn ratio_of(row: Option<&AgainstBase>, statistic: Statistic) -> Cell {
         ComparisonVerdict::Slower => Tone::Alarm,
         ComparisonVerdict::NoDifferenceLargerThan { .. }
         | ComparisonVerdict::NotEnoughData
-        | ComparisonVerdict::NotComparable => {
-            Tone::Plain
-        }
+        | ComparisonVerdict::NotComparable => Tone::Plain,
     };
     Cell::new(format!("{:.3}", found.ratio.value), tone).with_detail(Some(ratios::range(found)))
 }

@@ -304,8 +304,14 @@ fn operations_that_end_after_the_planned_end_are_in_all_figures() {
     let found = analysis(&run_of(late)).figures;
     let percent = |percent| Statistic::Percentile { percent };
     let expected_us = whole.value(percent(99.0)).unwrap() / 1e3;
-    assert_eq!(found.percentile("p99").map(|p99| p99.value), Some(expected_us));
-    assert!((expected_us / 9_970_000.0 - 1.0).abs() < 0.01, "{expected_us}");
+    assert_eq!(
+        found.percentile("p99").map(|p99| p99.value),
+        Some(expected_us)
+    );
+    assert!(
+        (expected_us / 9_970_000.0 - 1.0).abs() < 0.01,
+        "{expected_us}"
+    );
     let mean_us = whole.value(Statistic::MeanTime).unwrap() / 1e3;
     assert!((found.response_mean_us.value / mean_us - 1.0).abs() < 1e-9);
 }

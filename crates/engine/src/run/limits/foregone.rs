@@ -2,8 +2,8 @@
 //! that what is tried is far slower than usual, which is no harm.
 
 use super::beyond;
-use dyno_analyze::windows::SHORT_WINDOW_RATIO;
 use dyno_analyze::stationary_part::longest_warm_up;
+use dyno_analyze::windows::SHORT_WINDOW_RATIO;
 use dyno_record::experiment::Objective;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::quantity::Quantity;
@@ -159,7 +159,7 @@ impl Foregone {
         self.windows += 1.0;
         self.succeeded += window.counts.succeeded as f64;
         self.failed += window.counts.failed as f64;
-        // The figures leave out a short rest at the end.
+        // A short rest at the end decides nothing by itself.
         if seconds >= self.window_s * SHORT_WINDOW_RATIO {
             for percentile in &mut self.percentiles {
                 percentile.take(window, seconds);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_rest_that_the_figures_leave_out_ends_no_run() {
+    fn a_short_rest_ends_no_run() {
         let mut windows = longer(Measure, &[10; 10]);
         windows.push(IntervalRecord {
             duration_ns: 400_000_000,
