@@ -113,7 +113,10 @@ fn the_golden_run_is_what_would_be_written_today() {
         let text = std::fs::read_to_string(folder.join("run.json")).unwrap();
         serde_json::from_str::<serde_json::Value>(&text).unwrap()
     };
-    assert_eq!(document(folder.path()), in_version_2(document(&golden())));
+    let mut committed = in_version_2(document(&golden()));
+    // It was added since.
+    committed["phases"][0]["retries"] = 0.into();
+    assert_eq!(document(folder.path()), committed);
     // Its bytes depend on the version of the compressor, its histograms do not.
     let written = Run::open(folder.path()).unwrap().distributions;
     assert!(written == Run::open(&golden()).unwrap().distributions);
