@@ -426,7 +426,7 @@ impl Worker {
         {
             error = first;
         }
-        if again == Some(Again::Elsewhere) {
+        if again == Some(Again::Elsewhere) && !retry::SHUTDOWN.contains(&refusal.code) {
             self.replace_connection(client, error, now_ns);
         } else if self.clients.ended(client, Err(error), now_ns) {
             self.perform(client);

@@ -17,8 +17,10 @@ pub(super) const LONGEST_DELAY_NS: u64 = 100_000_000;
 /// Oldest wire version whose servers label retryable writes: MongoDB 4.4.
 const LABELLING_WIRE_VERSION: i32 = 9;
 
-/// Codes of a server that is not the primary any more, or is about to end.
-const NOT_PRIMARY: [i32; 7] = [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436];
+/// Codes of a server that is about to end. It closes its connections itself.
+pub(super) const SHUTDOWN: [i32; 2] = [91, 11_600];
+/// Codes of a server that is not the primary any more.
+const NOT_PRIMARY: [i32; 5] = [189, 10_107, 11_602, 13_435, 13_436];
 /// Codes of failures between servers, which also allow a second attempt.
 const NETWORK: [i32; 5] = [6, 7, 89, 262, 9001];
 /// Code of a read that allows a second attempt: `ReadConcernMajorityNotAvailableYet`.
@@ -62,7 +64,7 @@ pub(super) fn again(reply: &Reply<'_>, is_read: bool, server: ServerRetries) -> 
         // A single write that failed would fail again.
         (true, None) => 0,
     };
-    if NOT_PRIMARY.contains(&code) {
+    if NOT_PRIMARY.contains(&code) || SHUTDOWN.contains(&code) {
         // A secondary that the connection string asks for by name stays one.
         return server.was_primary.then_some(Again::Elsewhere);
     }
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_primary_is_left() {
-        for code in NOT_PRIMARY {
+        for code in NOT_PRIMARY.into_iter().chain(SHUTDOWN) {
             for (is_read, wire_version) in [(READ, 21), (WRITE, 8), (WRITE, 21)] {
                 let reply = doc! { "ok": 0, "code": code };
                 let found = decide(&reply, is_read, wire_version);
