@@ -593,11 +593,11 @@ fn retryable_writes_of_a_set_are_applied_once_and_counted() {
     lab.start(&["--topology", "replica-set=1", "--set", parameter]);
     let uri = lab.uri();
     let mut admin = control(&uri);
-    let run = |options: &str| {
-        let uri = format!(
-            "{uri}{}{options}",
-            if uri.contains('?') { "&" } else { "/?" }
-        );
+    let run = |is_retried: bool| {
+        let uri = match is_retried {
+            true => dyno_plan::uri::with_option(&uri, "retryWrites", "true"),
+            false => uri.clone(),
+        };
         let fixed = [
             "run",
             "a",
@@ -615,16 +615,16 @@ fn retryable_writes_of_a_set_are_applied_once_and_counted() {
         let count = |key: &str| phase[key].as_u64().unwrap();
         (count("failed"), count("retries"), count("reconnects"))
     };
-    run("");
+    run(false);
     fail_updates(&mut admin, 3, doc! { "errorCode": 91 });
     // The first two meet the two attempts at one update, the third one the next update.
-    assert_eq!(run("retryWrites=true"), (1, 2, 2));
+    assert_eq!(run(true), (1, 2, 2));
     fail_updates(&mut admin, 1, doc! { "closeConnection": true });
-    assert_eq!(run("retryWrites=true"), (0, 1, 1));
+    assert_eq!(run(true), (0, 1, 1));
     // The server carries the write out, and says that it could not be replicated.
     let concern = doc! { "code": 91, "errmsg": "shutting down" };
     fail_updates(&mut admin, 1, doc! { "writeConcernError": concern });
-    assert_eq!(run("retryWrites=true"), (0, 1, 1));
+    assert_eq!(run(true), (0, 1, 1));
     fail_updates(&mut admin, 1, doc! { "errorCode": 91 });
-    assert_eq!(run(""), (1, 0, 0));
+    assert_eq!(run(false), (1, 0, 0));
 }

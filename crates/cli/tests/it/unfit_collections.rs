@@ -4,6 +4,7 @@ use crate::common::{Bench, control, names};
 use bson::{Document, doc};
 use dyno_testkit::{TestServer, mongod, or_skip};
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 const RUN: [&str; 8] = [
     "run",
@@ -24,11 +25,16 @@ fn collection(server: &TestServer, database: &str, options: Document) -> String 
     format!("mongodb://{}/{database}", server.address())
 }
 
-/// The load phase in the record of the only run.
-fn load_phase(bench: &Bench) -> Value {
+/// The folder of the only run.
+fn only_run(bench: &Bench) -> PathBuf {
     let folder = bench.path("runs");
-    let run = folder.join(&names(&folder)[0]).join("run.json");
-    let document: Value = serde_json::from_slice(&std::fs::read(run).unwrap()).unwrap();
+    folder.join(&names(&folder)[0])
+}
+
+/// The load phase in its record.
+fn load_phase(run: &Path) -> Value {
+    let text = std::fs::read(run.join("run.json")).unwrap();
+    let document: Value = serde_json::from_slice(&text).unwrap();
     document["phases"][0].clone()
 }
 
@@ -65,11 +71,12 @@ fn failed_load_keeps_the_text_of_the_server() {
             .dyno(&[&RUN[..], &["--uri", &uri, "--backend", backend]].concat())
             .expect(3)
             .says("DocumentValidationFailure (121): Document failed validation");
-        let example = &load_phase(&bench)["error_examples"]["server_121"];
+        let run = only_run(&bench);
+        let example = &load_phase(&run)["error_examples"]["server_121"];
         assert_eq!(example["code"], 121);
         assert_eq!(example["code_name"], "DocumentValidationFailure");
         assert_eq!(example["message"], "Document failed validation");
-        let shown = bench.dyno(&["report", "runs"]).expect(0).stdout;
+        let shown = bench.dyno(&["report", run.to_str().unwrap()]).stdout;
         assert!(shown.contains("Document failed validation"), "{shown}");
     }
 }
