@@ -244,13 +244,18 @@ fn load_kind(error: &LoadError) -> (Kind, Option<String>) {
             let code = source
                 .downcast_ref::<ControlError>()
                 .and_then(ControlError::code);
-            let hint = (code == Some(UNAUTHORIZED)).then(|| USER_HINT.to_owned());
+            let hint = match code {
+                Some(UNAUTHORIZED) => Some(USER_HINT.to_owned()),
+                Some(code) if NOT_PRIMARY.contains(&code) => Some(MEMBER_HINT.to_owned()),
+                _ => None,
+            };
             (Kind::Environment, hint)
         }
         LoadError::DriverOption(_) => (
             Kind::BadInput,
-            Some("leave the option out, or use `--backend wire` if it honours it".to_owned()),
+            Some("leave the option out, or use `--backend wire`".to_owned()),
         ),
+        LoadError::DriverLimit { hint, .. } => (Kind::BadInput, Some(hint.clone())),
         LoadError::WorkerPanicked => (Kind::Internal, None),
         _ => (Kind::Environment, None),
     }
@@ -258,13 +263,17 @@ fn load_kind(error: &LoadError) -> (Kind, Option<String>) {
 
 /// Server code of a command that needs a user, or one with more rights.
 const UNAUTHORIZED: i32 = 13;
+/// Server codes of members that do not take a command, as they are not the primary (or in no state to be read).
+const NOT_PRIMARY: [i32; 3] = [10_107, 13_435, 13_436];
+const MEMBER_HINT: &str =
+    "connect to the primary: leave `directConnection=true` out and name the set by `replicaSet`";
 const USER_HINT: &str = "name a user with the rights in the connection string: `mongodb://USER:PASSWORD@HOST/?authSource=admin`";
 const WRITE_HINT: &str = "check the free space and the permissions there";
 
 /// A connection string that asks for what cannot be done is bad input, everything else is the surroundings.
 fn connect_kind(error: &ConnectError) -> Kind {
     match error {
-        ConnectError::Unsupported { .. } => Kind::BadInput,
+        ConnectError::Unsupported { .. } | ConnectError::NoCertificate => Kind::BadInput,
         ConnectError::Interrupted => Kind::Interrupted,
         _ => Kind::Environment,
     }
@@ -331,6 +340,8 @@ mod tests {
                 .hint
                 .is_some_and(|hint| hint.contains("USER:PASSWORD"))
         );
+        let member = refused(10_107).hint;
+        assert!(member.is_some_and(|hint| hint.contains("primary")));
         assert_eq!(refused(26).hint, None);
     }
 

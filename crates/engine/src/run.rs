@@ -428,6 +428,12 @@ impl<'a> Session<'a> {
         if is_fresh && !is_sharded {
             self.drop_collections(&mut controls)?;
         }
+        let has_mix = matches!(self.options.extent, Extent::Whole | Extent::BlindMix);
+        if has_mix && self.plan.operations.has_writes() {
+            for control in &controls {
+                documents::refuse_writes(control, "run operations that write on")?;
+            }
+        }
         self.check_machine(deployment, &mut controls);
         self.load_what_is_missing(deployment, &mut controls)?;
         self.create_indexes(deployment, &mut controls)?;
@@ -438,7 +444,7 @@ impl<'a> Session<'a> {
         self.document_servers();
         self.save_progress()?;
         self.drop_page_cache(deployment)?;
-        if matches!(self.options.extent, Extent::Whole | Extent::BlindMix) {
+        if has_mix {
             let mut targets = Vec::new();
             for (number, server) in deployment.servers.iter().enumerate() {
                 let workload = Workload::mix(self.plan, &server.concerns())?;
@@ -479,6 +485,7 @@ impl<'a> Session<'a> {
         for control in controls.iter_mut() {
             // A large collection takes its time.
             control.set_limit(Some(DROP_LIMIT));
+            documents::refuse_writes(control, "drop the collection of")?;
             let found = collection::about_to_drop(control, self.plan)?;
             if !self.options.drop_foreign {
                 collection::refuse_foreign(&found)?;

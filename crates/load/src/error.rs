@@ -66,6 +66,14 @@ pub enum LoadError {
     /// The driver could not be set up, for the reason that it gives.
     #[error("cannot set up the driver: {0}")]
     Driver(String),
+    /// The driver cannot do what the wire backend can.
+    #[error("cannot use the driver: {reason}")]
+    DriverLimit {
+        /// What it cannot do.
+        reason: String,
+        /// What to do instead.
+        hint: String,
+    },
     /// The driver does not take the connection string, for the reason that it gives.
     #[error("the driver rejects the connection string: {0}")]
     DriverOption(String),

@@ -7,10 +7,12 @@
 mod foreign;
 mod form;
 mod machine;
+mod tracing;
 
 pub use foreign::{Foreign, foreign};
 pub use form::{CollectionForm, expiring_index};
 pub use machine::server_machine;
+pub use tracing::{active_tracing, available_connections};
 
 use crate::connect::{Control, ControlError};
 use crate::data::integrity;
@@ -77,6 +79,9 @@ const PERIODIC: [&str; 4] = [
     "syncdelay",
 ];
 
+/// Version of Percona Server, in its build information and among its settings in a record.
+const PSMDB_VERSION: &str = "psmdbVersion";
+
 /// Asks a server what it is.
 ///
 /// # Errors
@@ -100,6 +105,9 @@ pub fn server_facts(control: &mut Control) -> Result<ServerFacts, LoadError> {
         if let Some(value) = parameters.get(name) {
             settings.insert(format!("parameter.{name}"), value.to_string());
         }
+    }
+    if let Some(version) = text_at(&build, &[PSMDB_VERSION]) {
+        settings.insert(PSMDB_VERSION.to_owned(), version);
     }
     Ok(ServerFacts {
         version: text_at(&build, &["version"]),
@@ -286,7 +294,7 @@ fn product(build: &Document) -> Option<String> {
         "secantusVersion",
         "ferretdb",
         "ferretdbVersion",
-        "psmdbVersion",
+        PSMDB_VERSION,
     ] {
         if build.contains_key(name) {
             return Some(name.trim_end_matches("Version").to_owned());

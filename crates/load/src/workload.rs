@@ -21,6 +21,8 @@ pub struct Concerns {
     pub write: Option<WriteConcern>,
     /// Read concern level of every read; the server's default when absent.
     pub read_level: Option<String>,
+    /// Mode of the read preference of every read on the wire; absent, the primary is read.
+    pub read_preference: Option<String>,
 }
 
 /// What is performed, shared read-only by all workers.
@@ -130,6 +132,7 @@ impl Workload {
                 collection: data.collection.clone(),
                 write_concern: concerns.write.clone(),
                 read_concern_level: concerns.read_level.clone(),
+                read_preference: concerns.read_preference.clone(),
                 field_names: field_names.clone(),
                 indexes: indexes.clone(),
                 retryable_writes,

@@ -514,6 +514,13 @@ pub struct OperationWeights {
     pub delete: f64,
 }
 
+impl OperationWeights {
+    /// Whether some operation writes.
+    pub fn has_writes(&self) -> bool {
+        self.update + self.insert + self.read_modify_write + self.delete > 0.0
+    }
+}
+
 /// Rule that chooses the document of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]

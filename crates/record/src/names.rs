@@ -30,9 +30,9 @@ pub use machine::{
     softirq, storage, tcp, temperature,
 };
 pub use mongod::{
-    asserts, blocks, cache, checkpoint, connections, cursors, documents, flow_control, log,
-    operation_latency, operations, query, queue, replication, server, server_cpu, server_memory,
-    server_network, slow, tickets, transactions, ttl,
+    admission, asserts, blocks, cache, checkpoint, connections, cursors, documents, flow_control,
+    log, operation_latency, operations, query, queue, replication, server, server_cpu,
+    server_memory, server_network, slow, tickets, transactions, ttl,
 };
 
 /// The instance of `cpu` metrics that stands for all CPUs together.

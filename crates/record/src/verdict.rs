@@ -120,6 +120,12 @@ named! {
         BindAddress = "bind_address",
         /// Time of an empty command, and what lies between client and server.
         RoundTrip = "round_trip",
+        /// Whether the kernel is one on which the server ends at its start.
+        ServerKernel = "server_kernel",
+        /// Profiler and audit log of the server.
+        ServerTracing = "server_tracing",
+        /// Connections that the server has left.
+        FreeConnections = "free_connections",
     }
 }
 

@@ -16,7 +16,7 @@ mod transaction;
 
 use index_scan::IndexScan;
 pub use options::{Acknowledgement, CommandError, CommandOptions, WriteConcern};
-use options::{write_read_concern, write_write_concern};
+use options::{write_read_options, write_read_preference, write_write_concern};
 pub use transaction::Transaction;
 
 /// Room for the last documents of a batch under the limit of a message: the server counts some bytes of its own.
@@ -75,7 +75,7 @@ impl ProjectedEnds {
             end_of_document(|writer| {
                 elements(writer);
                 write_projection(writer, projection);
-                write_read_concern(writer, options);
+                write_read_options(writer, options);
                 writer.string("$db", &options.database);
             })
         };
@@ -192,6 +192,7 @@ impl CommandSet {
             index_scans: IndexScan::all(options)?,
             get_more_end: end_of_document(|writer| {
                 writer.string("collection", collection);
+                write_read_preference(writer, options);
                 writer.string("$db", &options.database);
             }),
             kill_cursors_start: message_start(|writer| {

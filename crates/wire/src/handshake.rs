@@ -107,6 +107,19 @@ fn operating_system() -> &'static str {
     }
 }
 
+/// Appends the command that authenticates by the client's certificate. The server takes the certificate's subject for the user
+/// if none is named.
+pub fn write_authenticate(out: &mut Vec<u8>, request_id: i32, user: Option<&str>) {
+    write_command(out, request_id, |writer| {
+        writer.i32("authenticate", 1);
+        writer.string("mechanism", "MONGODB-X509");
+        if let Some(user) = user {
+            writer.string("user", user);
+        }
+        writer.string("$db", "$external");
+    });
+}
+
 /// Appends a command that begins an authentication.
 pub fn write_sasl_start(
     out: &mut Vec<u8>,
@@ -227,8 +240,10 @@ pub struct Hello {
     pub secondary: bool,
     /// Whether it routes for a sharded cluster.
     pub is_mongos: bool,
-    /// Whether it was started as a member of a replica set that is not initiated yet.
+    /// Whether it was started as a member of a replica set and has no configuration: the set is not initiated, or has removed it.
     pub is_uninitiated_member: bool,
+    /// Whether it votes in a replica set and holds no data.
+    pub is_arbiter: bool,
     /// Name of its replica set.
     pub set_name: Option<String>,
     /// Members of its replica set, as `host:port`.
@@ -279,6 +294,7 @@ impl Hello {
             b"ismaster" => self.is_writable_primary |= flag(element, "ismaster")?,
             b"secondary" => self.secondary = flag(element, "secondary")?,
             b"isreplicaset" => self.is_uninitiated_member = flag(element, "isreplicaset")?,
+            b"arbiterOnly" => self.is_arbiter = flag(element, "arbiterOnly")?,
             b"msg" => self.is_mongos = text(element, "msg")? == "isdbgrid",
             b"setName" => self.set_name = Some(text(element, "setName")?),
             b"hosts" => self.hosts = texts(element, "hosts")?,
@@ -417,6 +433,14 @@ mod tests {
                 .is_none()
         );
         assert!(!hello.contains_key("saslSupportedMechs"));
+    }
+
+    #[test]
+    fn a_certificate_authenticates_with_or_without_a_name() {
+        let expected = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
+        assert_eq!(sent(|out| write_authenticate(out, 5, None)), expected);
+        let named = sent(|out| write_authenticate(out, 5, Some("CN=a")));
+        assert_eq!(named.get_str("user").unwrap(), "CN=a");
     }
 
     #[test]

@@ -180,6 +180,9 @@ pub(crate) struct ResponderArguments {
     /// Documents that `count` reports at first
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) documents: u64,
+    /// Version that it gives, such as `8.2.0`
+    #[arg(long, value_name = "VERSION", default_value = "7.0.0")]
+    pub(crate) server_version: String,
     /// Distance from the beginning of one stall to the next
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, requires = "stall_length")]
     pub(crate) stall_every: Option<Span>,

@@ -67,6 +67,7 @@ fn behaviour(arguments: &ResponderArguments) -> Behaviour {
         stall,
         faults: arguments.fault.clone(),
         parameters: arguments.parameter.clone(),
+        version: arguments.server_version.clone(),
         ..Behaviour::default()
     }
 }

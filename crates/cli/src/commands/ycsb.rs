@@ -10,6 +10,7 @@ use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
 use crate::ycsb::status::Status;
+use crate::ycsb::words;
 use dyno_engine::run::options::Extent;
 use dyno_engine::{Error, Finished, Kind, RunOptions, VERSION};
 use dyno_load::job::RetryRule;
@@ -32,7 +33,7 @@ pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Res
     let messages = invocation.messages;
     greet(&arguments.arguments, messages);
     let resolved = resolve(&command.properties, command.phase, command.lenient)
-        .map_err(PlanError::Properties)?;
+        .map_err(|problems| PlanError::Properties(words::problems(problems)))?;
     let options = resolved.client.clone();
     check_granularity(&options)?;
     let task = task(resolved, &command, invocation.surroundings)?;
@@ -49,6 +50,7 @@ pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Res
     messages.note("Starting test.");
     let mut observer = ((&mut status, messages), (feed, ReportFiles { messages }));
     let outcome = dyno_engine::run(&task, &run_options, &mut observer, invocation.cancel);
+    let outcome = outcome.map_err(|error| words::error(error, &command.properties));
     let finished =
         outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
     end(

@@ -7,3 +7,4 @@ mod java_format;
 pub(crate) mod measured;
 pub(crate) mod output;
 pub(crate) mod status;
+pub(crate) mod words;

@@ -4,7 +4,8 @@
 use crate::common::Bench;
 use dyno_record::metrics::{self, MetricId};
 use dyno_record::names::{
-    Metric, all, cgroup, disk, frequency, network, pressure, process, storage, temperature, tickets,
+    Metric, admission, all, cgroup, disk, frequency, network, pressure, process, storage,
+    temperature, tickets,
 };
 use dyno_testkit::{mongod_program, or_skip};
 
@@ -14,6 +15,7 @@ const NO_PRESSURE: &str = "some kernels are built without pressure";
 const NO_DEVICE: &str = "the folder of the test may lie on no device";
 const NO_SENSOR: &str = "virtual machines have no such sensor";
 const NEW_SERVER: &str = "servers tell it from 7.0 on";
+const NEWER_SERVER: &str = "servers report it from 8.0, 8.1, 8.2 or 8.3 on";
 
 /// Metrics that a run on a sound machine may lack, and why.
 const OPTIONAL: &[(Metric, &str)] = &[
@@ -39,6 +41,13 @@ const OPTIONAL: &[(Metric, &str)] = &[
     (cgroup::MEMORY_USED_BYTES, NO_LIMIT),
     (tickets::READ_QUEUED_COUNT, NEW_SERVER),
     (tickets::WRITE_QUEUED_COUNT, NEW_SERVER),
+    (admission::TICKETS_RAISED_PER_S, NEW_SERVER),
+    (admission::TICKETS_LOWERED_PER_S, NEW_SERVER),
+    (admission::INGRESS_QUEUED_COUNT, NEWER_SERVER),
+    (admission::CONNECTIONS_REJECTED_PER_S, NEWER_SERVER),
+    (admission::REQUESTS_ADMITTED_PER_S, NEWER_SERVER),
+    (admission::REQUESTS_REJECTED_PER_S, NEWER_SERVER),
+    (admission::DEPRIORITIZED_PER_S, NEWER_SERVER),
 ];
 
 #[test]

@@ -121,15 +121,20 @@ impl ServerUnderTest {
     pub fn check(&self) -> Result<(), Error> {
         match self.backend {
             Backend::Wire => Ok(()),
-            Backend::Driver => Ok(DriverTarget::check(&self.target)?),
+            Backend::Driver => Ok(DriverTarget::check(
+                &self.target,
+                self.credentials.as_ref(),
+            )?),
         }
     }
 
     /// A connection for set-up commands.
     pub fn control(&self) -> Result<Control, Error> {
-        self.connector
-            .control()
-            .map_err(|error| Error::from(error).context("cannot connect to the server"))
+        let control = self.connector.control().and_then(|mut control| {
+            control.check_ready()?;
+            Ok(control)
+        });
+        control.map_err(|error| Error::from(error).context("cannot connect to the server"))
     }
 
     /// What performs the operations.
@@ -145,7 +150,10 @@ impl ServerUnderTest {
 
     /// What the operations ask for, from the connection string.
     pub fn concerns(&self) -> Concerns {
-        concerns(&self.target.options)
+        Concerns {
+            read_preference: self.connector.read_preference(),
+            ..concerns(&self.target.options)
+        }
     }
 
     /// What the server says of itself.
@@ -306,6 +314,10 @@ impl ServerUnderTest {
             cache_bytes: record.cache_bytes,
             authentication: probe::requires_password(&self.target),
             round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
+            available_connections: prepare::available_connections(control).ok().flatten(),
+            tracing: prepare::active_tracing(control, &record.settings)
+                .ok()
+                .flatten(),
             instances,
         }
     }
@@ -389,6 +401,7 @@ fn concerns(options: &TargetOptions) -> Concerns {
     Concerns {
         write,
         read_level: options.read_concern_level.clone(),
+        read_preference: None,
     }
 }
 

@@ -229,6 +229,8 @@ fn by_uri(
         .and_then(|at| network::listener_pid(root, at.port()).ok());
     let server = ServerFacts {
         product: product_of(said.product.as_deref()),
+        available_connections: prepare::available_connections(&mut control)?,
+        tracing: prepare::active_tracing(&mut control, &said.settings)?,
         version: said.version,
         storage_engine: said.storage_engine,
         local,

@@ -18,6 +18,7 @@ use dyno_record::model::{
 use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::Number;
+use dyno_wire::handshake::Role;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,7 @@ impl Session<'_> {
             let Some(load) = self.plan_load(control)? else {
                 continue;
             };
+            refuse_writes(control, "load documents into")?;
             prepare::create_collection(control, &self.plan.data)?;
             let concerns = deployment.servers[number].concerns();
             let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
@@ -339,6 +341,20 @@ struct Changes {
     deleted: u64,
     /// Operations of which nobody knows whether they took effect.
     unclear: u64,
+}
+
+/// Refuses to write to a member of a replica set that takes no writes.
+pub(super) fn refuse_writes(control: &Control, intent: &str) -> Result<(), Error> {
+    if control.hello().role() != Role::Secondary {
+        return Ok(());
+    }
+    let text = format!(
+        "cannot {intent} `{}`: it is a secondary, which takes no writes",
+        control.endpoint()
+    );
+    Err(Error::new(Kind::BadInput, text).with_hint(
+        "connect without `directConnection=true`, or load through the primary and read from this member with a workload such as `c`",
+    ))
 }
 
 /// A caveat if the number of documents is not what the acknowledged operations make of it.

@@ -1,10 +1,12 @@
-//! Runs a SCRAM authentication over a session.
+//! Authenticates a session by SCRAM or by the certificate of the client.
 
 use super::error::{AUTHENTICATION_FAILED, ConnectError, Source};
 use super::session::{Deadline, Session};
 use dyno_plan::uri::{self, Credentials};
 use dyno_wire::bson::Document;
-use dyno_wire::handshake::{Hello, SaslReply, write_sasl_continue, write_sasl_start};
+use dyno_wire::handshake::{
+    Hello, SaslReply, write_authenticate, write_sasl_continue, write_sasl_start,
+};
 use dyno_wire::reply;
 use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
 
@@ -25,13 +27,27 @@ pub(super) fn authenticate(
     cache: &SaltedPasswords,
     deadline: Deadline,
 ) -> Result<(), ConnectError> {
-    let mechanism = mechanism(credentials, hello);
-    let nonce = super::nonce()?;
     let mut exchange = Exchange {
         session,
         credentials,
         deadline,
     };
+    match mechanism(credentials, hello) {
+        Some(mechanism) => by_password(exchange, mechanism, cache),
+        None => {
+            let user = Some(credentials.username.as_str()).filter(|user| !user.is_empty());
+            exchange.certificate(|out, id| write_authenticate(out, id, user))
+        }
+    }
+}
+
+fn by_password(
+    mut exchange: Exchange<'_>,
+    mechanism: Mechanism,
+    cache: &SaltedPasswords,
+) -> Result<(), ConnectError> {
+    let credentials = exchange.credentials;
+    let nonce = super::random::nonce()?;
     let password = credentials.password();
     let mut client = Client::new(mechanism, &credentials.username, password, &nonce)
         .map_err(|error| exchange.failed(error))?;
@@ -64,11 +80,12 @@ pub(super) fn authenticate(
     }
 }
 
-/// The mechanism given, else the best that the server has for the user.
-fn mechanism(credentials: &Credentials, hello: &Hello) -> Mechanism {
+/// The mechanism given, else the best that the server has for the user; `None` where the certificate names the user.
+fn mechanism(credentials: &Credentials, hello: &Hello) -> Option<Mechanism> {
     match credentials.mechanism {
-        Some(uri::Mechanism::ScramSha1) => return Mechanism::ScramSha1,
-        Some(uri::Mechanism::ScramSha256) => return Mechanism::ScramSha256,
+        Some(uri::Mechanism::ScramSha1) => return Some(Mechanism::ScramSha1),
+        Some(uri::Mechanism::ScramSha256) => return Some(Mechanism::ScramSha256),
+        Some(uri::Mechanism::X509) => return None,
         None => {}
     }
     let has_sha_256 = match &hello.mechanisms {
@@ -78,11 +95,11 @@ fn mechanism(credentials: &Credentials, hello: &Hello) -> Mechanism {
         // The server does not know the user, or does not tell: this will fail with its reason.
         None => hello.max_wire_version >= SHA_256_WIRE_VERSION,
     };
-    if has_sha_256 {
+    Some(if has_sha_256 {
         Mechanism::ScramSha256
     } else {
         Mechanism::ScramSha1
-    }
+    })
 }
 
 struct Exchange<'a> {
@@ -104,19 +121,9 @@ impl Exchange<'_> {
         command: &'static str,
         write: impl FnOnce(&mut Vec<u8>, i32),
     ) -> Result<Step, ConnectError> {
+        let body = self.send(write)?;
         let endpoint = self.session.endpoint.host().clone();
-        let deadline = self.deadline;
-        let tls = self.session.is_tls();
-        let body = self
-            .session
-            .exchange(deadline, write)
-            .map_err(|error| error.into_connect_error(&endpoint, STEP, deadline, tls))?;
-        let malformed = |source: Source| ConnectError::Protocol {
-            endpoint: endpoint.clone(),
-            step: STEP,
-            source,
-        };
-        let reply = reply::read(&body).map_err(|error| malformed(error.into()))?;
+        let reply = reply::read(&body).map_err(|error| self.malformed(error))?;
         if !reply.ok && reply.code == AUTHENTICATION_FAILED {
             return Err(ConnectError::Credentials {
                 endpoint,
@@ -132,13 +139,42 @@ impl Exchange<'_> {
                 message: reply.message.to_owned(),
             });
         }
-        let document: Document<'_> = reply.document().map_err(|error| malformed(error.into()))?;
-        let sasl = SaslReply::read(document).map_err(|error| malformed(error.into()))?;
+        let document: Document<'_> = reply.document().map_err(|error| self.malformed(error))?;
+        let sasl = SaslReply::read(document).map_err(|error| self.malformed(error))?;
         Ok(Step {
             conversation_id: sasl.conversation_id,
             done: sasl.done,
             payload: sasl.payload.to_vec(),
         })
+    }
+
+    /// The one step of an authentication by certificate.
+    fn certificate(&mut self, write: impl FnOnce(&mut Vec<u8>, i32)) -> Result<(), ConnectError> {
+        let body = self.send(write)?;
+        let reply = reply::read(&body).map_err(|error| self.malformed(error))?;
+        if reply.ok {
+            return Ok(());
+        }
+        Err(ConnectError::CertificateUser {
+            endpoint: self.session.endpoint.host().clone(),
+            code: reply.code,
+            message: reply.message.to_owned(),
+        })
+    }
+
+    fn send(&mut self, write: impl FnOnce(&mut Vec<u8>, i32)) -> Result<Vec<u8>, ConnectError> {
+        let endpoint = self.session.endpoint.host().clone();
+        let (deadline, tls) = (self.deadline, self.session.is_tls());
+        let sent = self.session.exchange(deadline, write);
+        sent.map_err(|error| error.into_connect_error(&endpoint, STEP, deadline, tls))
+    }
+
+    fn malformed(&self, source: impl Into<Source>) -> ConnectError {
+        ConnectError::Protocol {
+            endpoint: self.session.endpoint.host().clone(),
+            step: STEP,
+            source: source.into(),
+        }
     }
 
     fn failed(&self, source: impl Into<Source>) -> ConnectError {
@@ -174,11 +210,11 @@ mod tests {
             (hello(21, None), Mechanism::ScramSha256),
             (hello(6, None), Mechanism::ScramSha1),
         ] {
-            assert_eq!(mechanism(&credentials, &hello), expected);
+            assert_eq!(mechanism(&credentials, &hello), Some(expected));
         }
         credentials.mechanism = Some(uri::Mechanism::ScramSha1);
         let both = hello(21, Some(&["SCRAM-SHA-256"]));
-        assert_eq!(mechanism(&credentials, &both), Mechanism::ScramSha1);
+        assert_eq!(mechanism(&credentials, &both), Some(Mechanism::ScramSha1));
         assert_eq!(source(&credentials), "admin");
     }
 }

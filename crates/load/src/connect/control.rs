@@ -1,12 +1,14 @@
 //! A blocking connection for the commands around a run: create, drop, count, statistics.
 
+use super::discover::describe;
 use super::endpoint::Endpoint;
+use super::error::ConnectError;
 use super::session::{CancelCheck, Deadline, ExchangeError, Session};
-use bson::{Document, RawDocumentBuf, cstr};
+use bson::{Document, RawDocumentBuf, cstr, doc, rawdoc};
 use dyno_plan::uri::Host;
 use dyno_wire::code;
 use dyno_wire::frame;
-use dyno_wire::handshake::Hello;
+use dyno_wire::handshake::{Hello, Role};
 use dyno_wire::reply;
 use std::time::Duration;
 use thiserror::Error;
@@ -80,6 +82,8 @@ pub struct Control {
     session: Session,
     hello: Hello,
     limit: Option<Duration>,
+    /// Mode of the read preference that commands carry which have none of their own.
+    pub(super) read_preference: Option<String>,
 }
 
 impl Control {
@@ -88,6 +92,7 @@ impl Control {
             session,
             hello,
             limit,
+            read_preference: None,
         }
     }
 
@@ -99,6 +104,28 @@ impl Control {
     /// The server's address.
     pub fn endpoint(&self) -> &Endpoint {
         &self.session.endpoint
+    }
+
+    /// Refuses a member of a replica set whose state lets nobody read data.
+    ///
+    /// # Errors
+    /// [`ConnectError::NotReady`].
+    pub fn check_ready(&mut self) -> Result<(), ConnectError> {
+        if self.hello.role() != Role::Other {
+            return Ok(());
+        }
+        let status = self.run("admin", doc! { "replSetGetStatus": 1 });
+        let state = status.ok().and_then(|status| {
+            let members = status.get_array("members").ok()?;
+            let mut members = members.iter().filter_map(|member| member.as_document());
+            let me = members.find(|member| member.get_bool("self").unwrap_or(false))?;
+            me.get_str("stateStr").ok().map(str::to_owned)
+        });
+        Err(ConnectError::NotReady {
+            endpoint: self.session.endpoint.host().clone(),
+            description: describe(&self.hello),
+            state,
+        })
     }
 
     /// Changes the longest time for one command; `None` is no limit.
@@ -118,6 +145,11 @@ impl Control {
     /// concern, failed.
     pub fn run(&mut self, database: &str, mut command: Document) -> Result<Document, ControlError> {
         let name = command.keys().next().cloned().unwrap_or_default();
+        if let Some(mode) = &self.read_preference
+            && !command.contains_key("$readPreference")
+        {
+            command.insert("$readPreference", doc! { "mode": mode });
+        }
         command.insert("$db", database);
         let bytes = command.to_vec().map_err(|source| ControlError::Encode {
             command: name.clone(),
@@ -156,6 +188,9 @@ impl Control {
         let first = command.iter().next().and_then(Result::ok);
         let name = first.map(|(name, _)| name.as_str().to_owned());
         let name = name.unwrap_or_default();
+        if let Some(mode) = &self.read_preference {
+            command.append(cstr!("$readPreference"), rawdoc! { "mode": mode.as_str() });
+        }
         command.append(cstr!("$db"), database);
         let bytes = command.as_bytes();
         let write = |out: &mut Vec<u8>, id| match documents {

@@ -150,9 +150,9 @@ fn replica_set(
                             let endpoints = vec![endpoint];
                             return Ok(Topology { kind, endpoints });
                         }
-                        (role, _) => {
+                        _ => {
                             collect_members(&hello, &mut found);
-                            describe(role).to_owned()
+                            describe(&hello).to_owned()
                         }
                     },
                 },
@@ -184,13 +184,18 @@ fn collect_members(hello: &Hello, found: &mut VecDeque<Host>) {
     found.extend(hello.hosts.iter().filter_map(|host| parse_member(host)));
 }
 
-fn describe(role: Role) -> &'static str {
-    match role {
+/// What a server is in its deployment, as the end of a sentence that begins with its address.
+pub(super) fn describe(hello: &Hello) -> &'static str {
+    match hello.role() {
         Role::Standalone => "is in no replica set",
         Role::Mongos => "is a router",
         Role::Primary => "is the primary",
         Role::Secondary => "is a secondary",
-        Role::Other => "is not ready",
+        Role::Other if hello.is_uninitiated_member => {
+            "has no replica set configuration: the set was not initiated, or the member was removed"
+        }
+        Role::Other if hello.is_arbiter => "is an arbiter, which holds no data",
+        Role::Other => "is starting, recovering or rolling back",
     }
 }
 
@@ -327,6 +332,18 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("`127.0.0.1:1` is a secondary"), "{text}");
         assert!(text.contains("`127.0.0.1:2` refuses"), "{text}");
+    }
+
+    #[test]
+    fn members_that_no_run_can_use_are_described() {
+        let state = |change: fn(&mut Hello)| {
+            let mut hello = member(Role::Other, None, &[]);
+            change(&mut hello);
+            describe(&hello)
+        };
+        assert!(state(|_| ()).contains("recovering"));
+        assert!(state(|hello| hello.is_arbiter = true).contains("arbiter"));
+        assert!(state(|hello| hello.is_uninitiated_member = true).contains("not initiated"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 const STEP: &str = "connecting";
-const TLS_STEP: &str = "establishing TLS";
+pub(super) const TLS_STEP: &str = "establishing TLS";
 
 /// A server's address: as it was given, and what it resolved to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Endpoint {
         let connection = ClientConnection::new(Arc::clone(config), name).map_err(|source| {
             ConnectError::Tls {
                 endpoint: self.host.clone(),
-                source,
+                source: source.into(),
             }
         })?;
         let mut stream = TlsStream::new(connection, socket);

@@ -1,5 +1,8 @@
 //! Why a server cannot be reached or used, and what to do about it.
 
+use super::endpoint::TLS_STEP;
+use super::identity::FileFault;
+use super::tls_error::TlsFault;
 use dyno_plan::uri::{Host, UnsupportedOption, UriError};
 use dyno_wire::code;
 use dyno_wire::handshake::MIN_WIRE_VERSION;
@@ -87,6 +90,10 @@ pub enum ConnectError {
         step: &'static str,
         /// Whether the connection was to be encrypted.
         tls: bool,
+        /// Whether the client has a certificate to show.
+        certificate: bool,
+        /// Connections that were made in the same way before.
+        before: usize,
     },
     /// Another failure of the network or the system.
     #[error("cannot connect to `{endpoint}`: failure while {step}")]
@@ -103,10 +110,12 @@ pub enum ConnectError {
     #[error("interrupted while looking for the server")]
     Interrupted,
     /// A file with certificates or keys cannot be used.
-    #[error("cannot use `{}` for TLS", path.display())]
+    #[error("cannot use `{}` as `{option}`", path.display())]
     TlsFile {
         /// The file.
         path: PathBuf,
+        /// Option of the connection string that names it.
+        option: &'static str,
         /// What is wrong with it.
         #[source]
         source: Source,
@@ -125,7 +134,7 @@ pub enum ConnectError {
         endpoint: Host,
         /// What is wrong.
         #[source]
-        source: rustls::Error,
+        source: TlsFault,
     },
     /// What answers does not speak the protocol.
     #[error("`{endpoint}` does not answer like a MongoDB server while {step}")]
@@ -162,6 +171,21 @@ pub enum ConnectError {
         /// Database that was asked for the user.
         source_database: String,
     },
+    /// `authMechanism=MONGODB-X509` without a certificate of the client.
+    #[error("`authMechanism=MONGODB-X509` needs a client certificate")]
+    NoCertificate,
+    /// The server does not accept the client's certificate as a user.
+    #[error(
+        "`{endpoint}` does not accept the client certificate as a user: {message} (code {code})"
+    )]
+    CertificateUser {
+        /// Address.
+        endpoint: Host,
+        /// Code of the failure.
+        code: i32,
+        /// The server's text.
+        message: String,
+    },
     /// The authentication failed on this side: the server's part of it is not acceptable.
     #[error("cannot authenticate user `{username}` to `{endpoint}`")]
     Authentication {
@@ -188,6 +212,16 @@ pub enum ConnectError {
     NoPrimary {
         /// Members that were asked, with what they said.
         members: Vec<(Host, String)>,
+    },
+    /// A member of a replica set in a state in which no data can be read.
+    #[error("`{endpoint}` {description}{}", state.as_ref().map_or(String::new(), |state| format!(" (state {state})")))]
+    NotReady {
+        /// Address.
+        endpoint: Host,
+        /// What it is, as the end of a sentence.
+        description: &'static str,
+        /// Name of the state, if the server gives it.
+        state: Option<String>,
     },
     /// The server speaks only protocols that are no longer supported.
     #[error(
@@ -228,13 +262,27 @@ impl ConnectError {
             ConnectError::TimedOut { .. } => {
                 "check the address and the firewall; `connectTimeoutMS` in the connection string sets the limit".into()
             }
-            ConnectError::Closed { tls: false, .. } => {
-                "if the server requires TLS, add `tls=true` to the connection string".into()
+            ConnectError::Closed {
+                step,
+                tls,
+                certificate,
+                before,
+                ..
+            } => closed_hint(*before, *tls && *step != TLS_STEP, *tls, *certificate),
+            ConnectError::Tls { source, .. } => return source.hint(),
+            ConnectError::TlsFile { option, source, .. } => {
+                let fault = source.downcast_ref::<FileFault>();
+                return fault.map_or_else(
+                    || Some(format!("check the file that `{option}` names")),
+                    |fault| Some(fault.hint()),
+                );
             }
-            ConnectError::Closed { tls: true, .. } => {
-                "if the server does not use TLS, remove `tls=true` from the connection string".into()
+            ConnectError::NoCertificate => {
+                "add `tls=true&tlsCertificateKeyFile=FILE` with the client's certificate and key to the connection string".into()
             }
-            ConnectError::Tls { source, .. } => return tls_hint(source),
+            ConnectError::CertificateUser { .. } => {
+                "create a user in the database `$external` whose name is the subject of the certificate: `openssl x509 -in FILE -noout -subject -nameopt RFC2253` prints it after `subject=`".into()
+            }
             ConnectError::Credentials { source_database, .. } => format!(
                 "check the user name and the password; `authSource` names the database that holds the user (now `{source_database}`)"
             ),
@@ -243,7 +291,10 @@ impl ConnectError {
                 None => "the server is in no replica set: remove `replicaSet` from the connection string".into(),
             },
             ConnectError::NoPrimary { .. } => {
-                "wait for an election, initiate the replica set, or use `directConnection=true` to load one member".into()
+                "wait for an election, initiate the replica set, or use `directConnection=true` to read from one member".into()
+            }
+            ConnectError::NotReady { .. } => {
+                "wait until it is a primary or a secondary, initiate the replica set with `rs.initiate()`, or name a member that holds data".into()
             }
             ConnectError::TooOld { .. } => "use MongoDB 3.6 or newer".into(),
             ConnectError::ServiceOptions { source, .. } => return source.hint(),
@@ -266,22 +317,29 @@ impl ConnectError {
     }
 }
 
-fn tls_hint(error: &rustls::Error) -> Option<String> {
-    use rustls::CertificateError as Certificate;
-    let rustls::Error::InvalidCertificate(error) = error else {
-        return matches!(error, rustls::Error::InvalidMessage(_)).then(|| {
+/// Causes of a connection that the server closes without a word. `before` connections were made, TLS is `established` or only
+/// `tls` is wanted, and a client `certificate` may be at hand.
+fn closed_hint(before: usize, established: bool, tls: bool, certificate: bool) -> String {
+    const FULL: &str = "the server may have no connection left: compare `serverStatus.connections.available` with `--clients`";
+    if before > 0 {
+        return format!(
+            "the server took {before} connections before: it has no connection left; use fewer `--clients`, or raise its `net.maxIncomingConnections` and its limit of open files"
+        );
+    }
+    match (established, tls) {
+        (true, _) if certificate => format!(
+            "the client certificate must be signed by an authority of the server's `--tlsCAFile`; else {FULL}"
+        ),
+        (true, _) => format!(
+            "if the server demands a client certificate, add `tlsCertificateKeyFile=FILE` to the connection string; else {FULL}"
+        ),
+        (false, true) => {
             "if the server does not use TLS, remove `tls=true` from the connection string".into()
-        });
-    };
-    Some(match error {
-        Certificate::UnknownIssuer | Certificate::BadSignature => {
-            "set `tlsCAFile` to the file with the server's certificate authority".into()
         }
-        Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
-            "connect by the name in the certificate, or add `tlsAllowInvalidHostnames=true`".into()
-        }
-        _ => "replace the server's certificate, or add `tlsAllowInvalidCertificates=true`".into(),
-    })
+        (false, false) => format!(
+            "if the server requires TLS, add `tls=true` to the connection string; else {FULL}"
+        ),
+    }
 }
 
 fn list_unsupported(options: &[UnsupportedOption]) -> String {
@@ -371,7 +429,7 @@ mod tests {
     fn the_hint_for_a_certificate_depends_on_what_is_wrong_with_it() {
         use rustls::CertificateError as Certificate;
         let hint = |error| {
-            let source = rustls::Error::InvalidCertificate(error);
+            let source = rustls::Error::InvalidCertificate(error).into();
             let error = ConnectError::Tls {
                 endpoint: endpoint(),
                 source,

@@ -5,14 +5,18 @@
 
 mod authenticate;
 mod changes;
+mod compression;
 mod control;
 mod discover;
 mod endpoint;
 mod error;
+mod identity;
+mod random;
 mod retries;
 mod service;
 mod session;
 mod tls;
+mod tls_error;
 mod transport;
 
 pub use control::{Control, ControlError};
@@ -22,10 +26,13 @@ pub use dyno_wire::handshake::Hello;
 pub use endpoint::Endpoint;
 pub use error::ConnectError;
 pub(crate) use retries::Retries;
+pub(crate) use identity::has_encrypted_key;
 pub use session::CancelCheck;
+pub use tls_error::TlsFault;
 pub use transport::{TlsStream, Transport};
 
 use changes::Changes;
+use compression::{agreed_compressor, compressors};
 use discover::Probe;
 use dyno_plan::uri::{self, Credentials, Host, Target, TargetOptions};
 use dyno_record::model::Event;
@@ -87,8 +94,10 @@ struct Inner {
     connect_timeout: Option<Duration>,
     topology: Mutex<Option<Arc<Topology>>>,
     changes: Changes,
-    /// Number of connections made, to take routers in turn.
+    /// Number of connections begun, to take routers in turn.
     turn: AtomicUsize,
+    /// Number of connections made.
+    made: AtomicUsize,
 }
 
 impl fmt::Debug for Connector {
@@ -134,23 +143,34 @@ impl Connector {
         };
         // A TXT record can add to them.
         refuse_unsupported(&target)?;
+        let key_password = target.certificate_key_password().map(str::to_owned);
         let options = target.options;
-        let user = credentials.as_ref().map(|credentials| {
-            format!(
-                "{}.{}",
-                authenticate::source(credentials),
-                credentials.username
-            )
-        });
+        let by_certificate =
+            |credentials: &&Credentials| credentials.mechanism == Some(uri::Mechanism::X509);
+        let is_x509 = credentials.as_ref().filter(by_certificate).is_some();
+        if is_x509 && options.tls_certificate_key_file.is_none() {
+            return Err(ConnectError::NoCertificate);
+        }
+        let user = credentials
+            .as_ref()
+            .filter(|_| !is_x509)
+            .map(|credentials| {
+                format!(
+                    "{}.{}",
+                    authenticate::source(credentials),
+                    credentials.username
+                )
+            });
         Ok(Connector {
             inner: Arc::new(Inner {
-                tls: tls::client_config(&options)?,
+                tls: tls::client_config(&options, key_password.as_deref())?,
                 compressors: compressors(&options),
                 connect_timeout: limit(options.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
                 salted_passwords: SaltedPasswords::new(),
                 topology: Mutex::new(None),
                 changes: Changes::default(),
                 turn: AtomicUsize::new(0),
+                made: AtomicUsize::new(0),
                 options,
                 seeds,
                 credentials,
@@ -265,7 +285,15 @@ impl Connector {
     pub fn control(&self) -> Result<Control, ConnectError> {
         let (session, hello) = self.open(&[])?;
         let limit = limit(self.inner.options.socket_timeout_ms, control::DEFAULT_LIMIT);
-        Ok(Control::new(session, hello, limit))
+        let mut control = Control::new(session, hello, limit);
+        control.read_preference = self.read_preference();
+        Ok(control)
+    }
+
+    /// Mode of the read preference that goes with reads: a member of a replica set that is connected to directly need not be the
+    /// primary, as drivers have it (server selection, topology `Single`). `None` elsewhere, and if the server cannot be reached.
+    pub fn read_preference(&self) -> Option<String> {
+        self.inner.read_preference(&*self.topology().ok()?)
     }
 
     /// Changes of the servers since the last call, with the times when they were noticed.
@@ -281,13 +309,18 @@ impl Connector {
     fn open(&self, compressors: &[Compressor]) -> Result<(Session, Hello), ConnectError> {
         let inner = &*self.inner;
         let topology = self.topology()?;
-        match inner.open_any(&topology, compressors) {
+        let opened = match inner.open_any(&topology, compressors) {
             Err(error) if error.may_be_stale() => {
                 inner.forget(&topology);
-                inner.open_any(&*self.topology()?, compressors)
+                let topology = self.topology();
+                topology.and_then(|topology| inner.open_any(&topology, compressors))
             }
             result => result,
+        };
+        if opened.is_ok() {
+            inner.made.fetch_add(1, Ordering::Relaxed);
         }
+        opened
     }
 }
 
@@ -364,7 +397,40 @@ impl Inner {
         })
     }
 
+    fn read_preference(&self, topology: &Topology) -> Option<String> {
+        let is_set = matches!(topology.kind, TopologyKind::ReplicaSet { .. });
+        if !is_set || self.options.direct_connection != Some(true) {
+            return None;
+        }
+        let given = self.options.read_preference.as_deref();
+        let mode = given.filter(|&mode| mode != "primary");
+        Some(mode.unwrap_or("primaryPreferred").to_owned())
+    }
+
+    /// The same failure with what was known of the connection.
+    fn explained(&self, error: ConnectError) -> ConnectError {
+        match error {
+            ConnectError::Closed {
+                endpoint,
+                step,
+                tls,
+                ..
+            } => ConnectError::Closed {
+                endpoint,
+                step,
+                tls,
+                certificate: self.options.tls_certificate_key_file.is_some(),
+                before: self.made.load(Ordering::Relaxed),
+            },
+            error => error,
+        }
+    }
+
     fn probe(&self, host: &Host) -> Result<(Endpoint, Hello), ConnectError> {
+        self.greet(host).map_err(|error| self.explained(error))
+    }
+
+    fn greet(&self, host: &Host) -> Result<(Endpoint, Hello), ConnectError> {
         let deadline = Deadline::after(self.connect_timeout);
         let endpoint = Endpoint::resolve(host)?;
         let transport = endpoint.open(self.tls.as_ref(), deadline)?;
@@ -387,7 +453,7 @@ impl Inner {
             attempt += 1;
             match self.open_one(endpoint, topology, compressors) {
                 Err(error) if error.may_be_stale() && attempt < count => {}
-                result => return result,
+                result => return result.map_err(|error| self.explained(error)),
             }
         }
     }
@@ -506,50 +572,6 @@ fn limit(given_ms: Option<u64>, default: Duration) -> Option<Duration> {
     }
 }
 
-fn compressors(options: &TargetOptions) -> Vec<Compressor> {
-    let level = options
-        .zlib_compression_level
-        .and_then(|level| i8::try_from(level).ok())
-        .unwrap_or(-1);
-    let convert = |compressor: &uri::Compressor| match compressor {
-        uri::Compressor::Snappy => Compressor::Snappy,
-        uri::Compressor::Zlib => Compressor::Zlib { level },
-        uri::Compressor::Zstd => Compressor::Zstd,
-    };
-    options.compressors.iter().map(convert).collect()
-}
-
-/// The first way in the server's list that we offered.
-fn agreed_compressor(offered: &[Compressor], hello: &Hello) -> Option<Compressor> {
-    let mut theirs = hello.compressors.iter();
-    theirs.find_map(|theirs| {
-        offered
-            .iter()
-            .find(|ours| ours.id() == theirs.id())
-            .copied()
-    })
-}
-
-/// A nonce of 192 random bits, printable.
-fn nonce() -> Result<String, ConnectError> {
-    let mut text = String::new();
-    for _ in 0..3 {
-        text.push_str(&format!("{:016x}", random_u64()?));
-    }
-    Ok(text)
-}
-
-/// Random bits that cannot be guessed.
-fn random_u64() -> Result<u64, ConnectError> {
-    let mut bytes = [0; 8];
-    let provider = rustls::crypto::ring::default_provider();
-    let filled = provider.secure_random.fill(&mut bytes);
-    filled.map_err(|_| ConnectError::TlsSetup {
-        source: "the system gives no random bytes".into(),
-    })?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -568,31 +590,6 @@ mod tests {
     }
 
     #[test]
-    fn the_server_chooses_among_the_offered_compressors_and_the_level_is_ours() {
-        let options = TargetOptions {
-            compressors: vec![uri::Compressor::Zlib, uri::Compressor::Snappy],
-            zlib_compression_level: Some(9),
-            ..TargetOptions::default()
-        };
-        let offered = compressors(&options);
-        let mut hello = Hello {
-            compressors: vec![Compressor::Zlib { level: -1 }, Compressor::Snappy],
-            ..Hello::default()
-        };
-        let zlib = Compressor::Zlib { level: 9 };
-        assert_eq!(agreed_compressor(&offered, &hello), Some(zlib));
-        hello.compressors = vec![Compressor::Zstd];
-        assert_eq!(agreed_compressor(&offered, &hello), None);
-    }
-
-    #[test]
-    fn nonces_are_long_and_differ() {
-        let nonces = [nonce().unwrap(), nonce().unwrap()];
-        assert_eq!(nonces[0].len(), 48);
-        assert_ne!(nonces[0], nonces[1]);
-    }
-
-    #[test]
     fn options_that_cannot_be_honoured_are_refused_by_name() {
         let error = connector("mongodb://h/?loadBalanced=true&readPreference=nearest").unwrap_err();
         let text = error.to_string();
@@ -604,7 +601,13 @@ mod tests {
     #[test]
     fn a_missing_certificate_file_is_named() {
         let error = connector("mongodb://h/?tls=true&tlsCAFile=/nowhere/ca.pem").unwrap_err();
-        assert_eq!(error.to_string(), "cannot use `/nowhere/ca.pem` for TLS");
+        let ConnectError::TlsFile { path, option, .. } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(
+            (path.to_str(), *option),
+            (Some("/nowhere/ca.pem"), "tlsCAFile")
+        );
     }
 
     #[test]

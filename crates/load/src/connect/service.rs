@@ -136,7 +136,7 @@ fn choose(hosts: &mut Vec<Host>, limit: usize) -> Result<(), ConnectError> {
     let wanted = limit.min(hosts.len());
     for index in 0..wanted {
         let remaining = hosts.len() - index;
-        let choice = super::random_u64()? as usize % remaining;
+        let choice = super::random::random_u64()? as usize % remaining;
         hosts.swap(index, index + choice);
     }
     hosts.truncate(wanted);

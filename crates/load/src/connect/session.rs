@@ -97,7 +97,7 @@ pub(super) fn io_error(
         .get_ref()
         .and_then(|error| error.downcast_ref::<rustls::Error>())
     {
-        let source = error.clone();
+        let source = error.clone().into();
         return ConnectError::Tls { endpoint, source };
     }
     match source.kind() {
@@ -113,6 +113,8 @@ pub(super) fn io_error(
                 endpoint,
                 step,
                 tls,
+                certificate: false,
+                before: 0,
             }
         }
         _ => ConnectError::Io {

@@ -1,21 +1,28 @@
 //! TLS settings from the options of a connection string: whom to trust, and who we are.
 
 use super::error::ConnectError;
+use super::identity::{self, FileFault};
+use super::tls_error::{TlsFault, is_authority};
 use dyno_plan::uri::{Host, TargetOptions};
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 use std::path::Path;
 use std::sync::Arc;
 
-/// The settings; `None` if the connection is not to be encrypted.
+const CA_FILE: &str = "tlsCAFile";
+pub(super) const CERTIFICATE_KEY_FILE: &str = "tlsCertificateKeyFile";
+
+/// The settings; `None` if the connection is not to be encrypted. `key_password` decrypts the client's key.
 pub(super) fn client_config(
     options: &TargetOptions,
+    key_password: Option<&str>,
 ) -> Result<Option<Arc<ClientConfig>>, ConnectError> {
     if !options.tls {
         return Ok(None);
@@ -25,14 +32,18 @@ pub(super) fn client_config(
         .with_safe_default_protocol_versions()
         .map_err(setup)?
         .dangerous()
-        .with_custom_certificate_verifier(verifier(options, &provider)?);
+        .with_custom_certificate_verifier(Arc::new(Verifier::new(options, provider)?));
     let config = match &options.tls_certificate_key_file {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let (chain, key) = read_identity(path)?;
+            let (chain, key) = identity::read(path, key_password)?;
             builder
                 .with_client_auth_cert(chain, key)
-                .map_err(|error| file(path, error))?
+                .map_err(|error| match error {
+                    Error::InconsistentKeys(_) => FileFault::Mismatch,
+                    _ => FileFault::KeyKind,
+                })
+                .map_err(|fault| file(CERTIFICATE_KEY_FILE, path, fault))?
         }
     };
     Ok(Some(Arc::new(config)))
@@ -47,30 +58,9 @@ pub(super) fn server_name(endpoint: &Host) -> Result<ServerName<'static>, Connec
     }
 }
 
-fn verifier(
-    options: &TargetOptions,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
-    let lenient = |verifier| {
-        Arc::new(LenientVerifier {
-            provider: Arc::clone(provider),
-            verifier,
-        })
-    };
-    if options.tls_insecure || options.tls_allow_invalid_certificates {
-        return Ok(lenient(None));
-    }
-    let roots = Arc::new(roots(options.tls_ca_file.as_deref())?);
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
-        .build()
-        .map_err(setup)?;
-    if options.tls_allow_invalid_hostnames {
-        return Ok(lenient(Some(verifier)));
-    }
-    Ok(verifier)
-}
-
-fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, ConnectError> {
+fn roots(
+    ca_file: Option<&Path>,
+) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), ConnectError> {
     let mut roots = RootCertStore::empty();
     let Some(path) = ca_file else {
         let native = rustls_native_certs::load_native_certs();
@@ -80,35 +70,46 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, ConnectError> {
                 "no trusted certificates on this system; name a file by `tlsCAFile`",
             ));
         }
-        return Ok(roots);
+        return Ok((roots, Vec::new()));
     };
-    for certificate in read_certificates(path)? {
-        roots.add(certificate).map_err(|error| file(path, error))?;
+    let certificates = read_certificates(CA_FILE, path)?;
+    for certificate in &certificates {
+        let added = roots.add(certificate.clone());
+        added.map_err(|error| file(CA_FILE, path, TlsFault::from(error)))?;
     }
-    Ok(roots)
+    Ok((roots, certificates))
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
-    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(|error| file(path, error))?
+/// The certificates in a PEM file, at least one.
+pub(super) fn read_certificates(
+    option: &'static str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let bytes = std::fs::read(path).map_err(|error| file(option, path, error))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| file(path, error))?;
-    if certificates.is_empty() {
-        return Err(file(path, "the file holds no certificate"));
+        .map_err(|error| file(option, path, error))?;
+    if !certificates.is_empty() {
+        return Ok(certificates);
     }
-    Ok(certificates)
+    let is_pem = String::from_utf8_lossy(&bytes).contains("-----BEGIN ");
+    let fault = if is_pem {
+        FileFault::NoCertificate
+    } else {
+        FileFault::NoPem
+    };
+    Err(file(option, path, fault))
 }
 
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn read_identity(path: &Path) -> Result<Identity, ConnectError> {
-    let key = PrivateKeyDer::from_pem_file(path).map_err(|error| file(path, error))?;
-    Ok((read_certificates(path)?, key))
-}
-
-fn file(path: &Path, source: impl Into<super::error::Source>) -> ConnectError {
+/// A file that an option of the connection string names, and what is wrong with it.
+pub(super) fn file(
+    option: &'static str,
+    path: &Path,
+    source: impl Into<super::error::Source>,
+) -> ConnectError {
     ConnectError::TlsFile {
         path: path.to_owned(),
+        option,
         source: source.into(),
     }
 }
@@ -119,15 +120,49 @@ fn setup(source: impl Into<super::error::Source>) -> ConnectError {
     }
 }
 
-/// Accepts certificates for every name, but still demands that the peer owns its own.
+/// Verifies as clients with OpenSSL do: a certificate that `tlsCAFile` holds itself needs no signature of another one and may be
+/// marked as an authority. Leniency is what the connection string asks for; the peer must own its certificate in any case.
 #[derive(Debug)]
-struct LenientVerifier {
+struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// Verifies everything but the name; every certificate is accepted without it.
-    verifier: Option<Arc<WebPkiServerVerifier>>,
+    /// Verifies the chain and the name; every certificate is accepted without it.
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    /// Certificates of `tlsCAFile`.
+    trusted: Vec<CertificateDer<'static>>,
+    accepts_any_name: bool,
 }
 
-impl ServerCertVerifier for LenientVerifier {
+impl Verifier {
+    fn new(options: &TargetOptions, provider: Arc<CryptoProvider>) -> Result<Self, ConnectError> {
+        let mut verifier = Verifier {
+            provider,
+            chain: None,
+            trusted: Vec::new(),
+            accepts_any_name: options.tls_allow_invalid_hostnames,
+        };
+        if options.tls_insecure || options.tls_allow_invalid_certificates {
+            return Ok(verifier);
+        }
+        let (roots, trusted) = roots(options.tls_ca_file.as_deref())?;
+        let provider = Arc::clone(&verifier.provider);
+        let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        verifier.chain = Some(chain.build().map_err(setup)?);
+        verifier.trusted = trusted;
+        Ok(verifier)
+    }
+
+    /// Whether a chain that is not accepted does not matter, because the certificate itself is trusted.
+    fn needs_no_chain(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+        // The library has checked the dates before it gives one of these.
+        let is_about_chain = matches!(
+            error,
+            Error::InvalidCertificate(CertificateError::UnknownIssuer)
+        ) || matches!(error, Error::InvalidCertificate(error) if is_authority(error));
+        is_about_chain && self.trusted.contains(certificate)
+    }
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -136,15 +171,21 @@ impl ServerCertVerifier for LenientVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Some(verifier) = &self.verifier else {
+        let Some(chain) = &self.chain else {
             return Ok(ServerCertVerified::assertion());
         };
-        let verified = verifier.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let mut verified = chain.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        if let Err(error) = &verified
+            && self.needs_no_chain(certificate, error)
+        {
+            verified = verify_server_name(&ParsedCertificate::try_from(certificate)?, name)
+                .map(|()| ServerCertVerified::assertion());
+        }
         match verified {
             // The name is looked at last, when the chain has been found to be good.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
+            )) if self.accepts_any_name => Ok(ServerCertVerified::assertion()),
             verified => verified,
         }
     }

@@ -28,6 +28,19 @@ pub struct Behaviour {
     pub parameters: Vec<Parameter>,
     /// Start of the random sequence of service times and document bytes.
     pub seed: u64,
+    /// Version that it gives, such as `8.2.0`; the wire version that it speaks follows from it.
+    #[serde(default = "default_version")]
+    pub version: String,
+}
+
+fn default_version() -> String {
+    "7.0.0".to_owned()
+}
+
+/// Numbers of a version, at least two.
+fn numbers(version: &str) -> Option<Vec<i32>> {
+    let numbers: Option<Vec<i32>> = version.split('.').map(|part| part.parse().ok()).collect();
+    numbers.filter(|numbers| numbers.len() >= 2)
 }
 
 impl Default for Behaviour {
@@ -40,6 +53,7 @@ impl Default for Behaviour {
             faults: Vec::new(),
             parameters: Vec::new(),
             seed: 1,
+            version: default_version(),
         }
     }
 }
@@ -237,6 +251,9 @@ impl Behaviour {
         if self.faults.iter().any(|rule| rule.every == 0) {
             return refuse("a fault rule needs `every` of at least 1");
         }
+        if numbers(&self.version).is_none() {
+            return refuse("`version` must be numbers with dots, such as `8.2.0`");
+        }
         if self.document_bytes > 16_000_000 {
             return refuse("`document_bytes` is above 16000000, the limit of a document");
         }
@@ -250,6 +267,30 @@ impl Behaviour {
 }
 
 impl Behaviour {
+    /// Numbers of the version, four of them.
+    pub(super) fn version_numbers(&self) -> [i32; 4] {
+        let mut all = [0; 4];
+        for (place, number) in all
+            .iter_mut()
+            .zip(numbers(&self.version).unwrap_or_default())
+        {
+            *place = number;
+        }
+        all
+    }
+
+    /// Newest wire version of servers of that version.
+    pub(super) fn wire_version(&self) -> i32 {
+        const OF_7_0: i32 = 21;
+        const OF_8_0: i32 = 25;
+        match self.version_numbers() {
+            [..8, ..] => OF_7_0,
+            [8, minor, ..] => OF_8_0 + minor,
+            // After 8.3.
+            _ => OF_8_0 + 4,
+        }
+    }
+
     fn check_product(&self, parameter: &Parameter) -> Result<(), String> {
         let Some((with, product)) = parameter.with.as_ref().zip(parameter.product) else {
             return Ok(());

@@ -97,8 +97,7 @@ impl EventLoop {
             .register(&mut SourceFd(&wake_up.raw_fd()), TIMER, Interest::READABLE)?;
         counters.documents.set(behaviour.documents);
         let mut service = ServiceDesk {
-            replies: Replies::new(behaviour.document_bytes, behaviour.seed)
-                .map_err(io::Error::other)?,
+            replies: Replies::new(&behaviour).map_err(io::Error::other)?,
             timing: Timing::new(behaviour.service, behaviour.stall, behaviour.seed),
             parameters: Parameters::new(behaviour.parameters),
             told_faults: behaviour.faults,

@@ -1,5 +1,6 @@
 //! Canned replies: made once, copied for each command, and patched where they differ.
 
+use super::behaviour::Behaviour;
 use super::protocol::{Batch, Command, Key, Request};
 use crate::operation::RATE_LIMIT_EXCEEDED;
 use bson::{Bson, Document, doc};
@@ -45,12 +46,13 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    pub(super) fn new(document_bytes: u32, seed: u64) -> bson::error::Result<Self> {
-        let fields = canned_fields(document_bytes, seed).to_vec()?;
+    pub(super) fn new(behaviour: &Behaviour) -> bson::error::Result<Self> {
+        let document_bytes = behaviour.document_bytes;
+        let fields = canned_fields(document_bytes, behaviour.seed).to_vec()?;
         Ok(Replies {
-            hello: hello().to_vec()?,
-            build_info: build_info().to_vec()?,
-            server_status: server_status().to_vec()?,
+            hello: hello(behaviour.wire_version()).to_vec()?,
+            build_info: build_info(behaviour).to_vec()?,
+            server_status: server_status(&behaviour.version).to_vec()?,
             list_collections: list_collections().to_vec()?,
             ok: doc! {"ok": 1.0}.to_vec()?,
             written: doc! {"n": 0, "ok": 1.0}.to_vec()?,
@@ -342,7 +344,7 @@ fn canned_fields(document_bytes: u32, seed: u64) -> Document {
     document
 }
 
-fn hello() -> Document {
+fn hello(wire_version: i32) -> Document {
     doc! {
         "helloOk": true,
         "ismaster": true,
@@ -354,16 +356,17 @@ fn hello() -> Document {
         "logicalSessionTimeoutMinutes": 30,
         "connectionId": 1,
         "minWireVersion": 0,
-        "maxWireVersion": 21,
+        "maxWireVersion": wire_version,
         "readOnly": false,
         "ok": 1.0,
     }
 }
 
-fn build_info() -> Document {
+fn build_info(behaviour: &Behaviour) -> Document {
+    let [major, minor, patch, candidate] = behaviour.version_numbers();
     doc! {
-        "version": "7.0.0",
-        "versionArray": [7, 0, 0, 0],
+        "version": &behaviour.version,
+        "versionArray": [major, minor, patch, candidate],
         "gitVersion": "dyno-responder",
         "modules": Bson::Array(Vec::new()),
         "bits": 64,
@@ -374,10 +377,10 @@ fn build_info() -> Document {
     }
 }
 
-fn server_status() -> Document {
+fn server_status(version: &str) -> Document {
     doc! {
         "process": "dyno-responder",
-        "version": "7.0.0",
+        "version": version,
         "storageEngine": {"name": "null", "persistent": false},
         "ok": 1.0,
     }
@@ -394,7 +397,7 @@ mod tests {
 
     fn reply(request: Request, outcome: Outcome, documents: u64) -> (Vec<u8>, Document) {
         let mut out = b"earlier".to_vec();
-        let mut replies = Replies::new(1000, 1).unwrap();
+        let mut replies = Replies::new(&Behaviour::default()).unwrap();
         replies.append(&mut out, &request, outcome, documents);
         let message = out.split_off(7);
         assert_eq!(out, b"earlier");
@@ -515,7 +518,11 @@ mod tests {
 
     #[test]
     fn a_batch_stays_below_the_size_of_a_message() {
-        let mut replies = Replies::new(1_000_000, 1).unwrap();
+        let behaviour = Behaviour {
+            document_bytes: 1_000_000,
+            ..Behaviour::default()
+        };
+        let mut replies = Replies::new(&behaviour).unwrap();
         let batch = Batch {
             documents: 100,
             remaining: 0,

@@ -124,6 +124,23 @@ fn a_handshake_finds_a_writable_server() {
 }
 
 #[test]
+fn a_responder_gives_the_version_that_it_is_told() {
+    let given = |version: &str| Behaviour {
+        version: version.to_owned(),
+        ..Behaviour::default()
+    };
+    for (version, wire) in [("7.0.0", 21), ("8.0.17", 25), ("8.2.1", 27), ("9.0.4", 29)] {
+        let responder = Responder::start(given(version)).unwrap();
+        let mut client = connect(&responder);
+        let hello = client.call(&doc! {"hello": 1, "$db": "admin"});
+        assert_eq!(hello.get_i32("maxWireVersion").unwrap(), wire, "{version}");
+        let info = client.call(&doc! {"buildInfo": 1, "$db": "admin"});
+        assert_eq!(info.get_str("version").unwrap(), version);
+    }
+    assert!(given("new").check().is_err());
+}
+
+#[test]
 fn the_handshake_of_old_drivers_is_answered_in_kind() {
     let responder = Responder::start(Behaviour::default()).unwrap();
     let mut client = connect(&responder);

@@ -3,6 +3,9 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
 mod embedded;
+mod members;
+mod mongod;
+mod secured;
 mod stub;
 
 use bson::{Document, doc};

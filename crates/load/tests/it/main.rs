@@ -11,6 +11,7 @@ mod both;
 
 mod backends;
 mod connect;
+mod options;
 mod pairs;
 mod prepare;
 mod retries;

@@ -65,6 +65,10 @@ pub struct ServerFacts {
     pub authentication: Option<bool>,
     /// Time of empty commands.
     pub round_trip: Option<RoundTrip>,
+    /// Connections that it accepts besides those that are open.
+    pub available_connections: Option<u64>,
+    /// What it writes down of each operation or of many, such as ``profiler of `bench` at level 2``; `None` if it was not asked.
+    pub tracing: Option<Vec<String>>,
 }
 
 impl Default for ServerFacts {
@@ -80,6 +84,8 @@ impl Default for ServerFacts {
             instances: 1,
             authentication: None,
             round_trip: None,
+            available_connections: None,
+            tracing: None,
         }
     }
 }
@@ -184,6 +190,8 @@ pub struct Facts {
     pub listener: Reading<String>,
     /// Way to the server.
     pub route: Reading<Route>,
+    /// Release of the kernel, such as `6.1.0-13-amd64`.
+    pub kernel: Reading<String>,
 }
 
 impl Facts {
@@ -256,6 +264,7 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
             .and_then(|at| network::holder(root, at.port()))
             .map(|holder| holder.name),
         route: address.and_then(|at| network::route(root, at.ip())),
+        kernel: host::kernel(root),
     }
 }
 

@@ -73,6 +73,9 @@ fn finding(check: CheckName, facts: &Facts) -> Finding {
         CheckName::Processes => server::processes(facts),
         CheckName::BindAddress => server::bind_address(facts),
         CheckName::RoundTrip => server::round_trip(facts),
+        CheckName::ServerKernel => server::kernel(facts),
+        CheckName::ServerTracing => server::tracing(facts),
+        CheckName::FreeConnections => server::free_connections(facts),
     }
 }
 
@@ -88,6 +91,8 @@ fn concerns_server_host(check: CheckName) -> bool {
             | CheckName::SharedCores
             | CheckName::BindAddress
             | CheckName::RoundTrip
+            | CheckName::ServerTracing
+            | CheckName::FreeConnections
     )
 }
 

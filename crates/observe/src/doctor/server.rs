@@ -1,6 +1,6 @@
 //! Checks of the server's process and of the way to it.
 
-use super::facts::{Facts, OpenServer};
+use super::facts::{Facts, OpenServer, Product};
 use super::finding::{Finding, by_hand, judged, unread};
 use super::network::{Relay, RouteKind};
 use dyno_record::quantity::Quantity;
@@ -184,6 +184,85 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
         by_hand("move the client closer to the server, and check both for other load")
     };
     Finding::new(level, found, advised, why).with_change(Some(change))
+}
+
+/// First kernel on which MongoDB 8.0 and later end at their start: its restartable sequences are not those that their TCMalloc
+/// expects.
+const BAD_KERNEL: (u64, u64) = (6, 19);
+/// First version of MongoDB with that allocator.
+const FIRST_BAD_VERSION: u64 = 8;
+
+pub(super) fn kernel(facts: &Facts) -> Finding {
+    let why = "MongoDB 8.0 and later end at their start on Linux 6.19 and later, whose restartable sequences their allocator does not understand";
+    judged(
+        &facts.kernel,
+        "before 6.19, or MongoDB before 8.0",
+        why,
+        |kernel| {
+            let server = facts.subject.server.as_ref();
+            let server = server.filter(|server| server.product == Product::MongoDb);
+            let level = match (version_of(kernel), server) {
+                (Some(version), _) if version < BAD_KERNEL => Level::Pass,
+                (_, None) => Level::Pass,
+                (None, Some(_)) => Level::Unknown,
+                (Some(_), Some(server)) => match server.major_version() {
+                    None => Level::Unknown,
+                    Some(version) if version >= FIRST_BAD_VERSION => Level::Warn,
+                    Some(_) => Level::Pass,
+                },
+            };
+            let change = by_hand("boot a kernel before 6.19 for these versions of the server");
+            (level, kernel.clone(), Some(change))
+        },
+    )
+}
+
+/// First two numbers of a kernel's release.
+fn version_of(release: &str) -> Option<(u64, u64)> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let release = &release[release.find(is_digit)?..];
+    let mut numbers = release.split(|c: char| !is_digit(c));
+    let mut next = || numbers.next()?.parse().ok();
+    Some((next()?, next()?))
+}
+
+/// "Database Profiler" and "Auditing": both write for many operations.
+pub(super) fn tracing(facts: &Facts) -> Finding {
+    let why = "a profiler or an audit log writes for the operations that are measured";
+    let advised = "no profiler, no audit log";
+    let server = facts.subject.server.as_ref();
+    let Some(active) = server.and_then(|server| server.tracing.as_ref()) else {
+        return Finding::new(Level::Unknown, "no server was asked", advised, why);
+    };
+    if active.is_empty() {
+        return Finding::new(Level::Pass, "none", advised, why);
+    }
+    let change = by_hand(
+        "`db.setProfilingLevel(0)` in each of these databases; the audit log needs a restart without `auditLog`",
+    );
+    Finding::new(Level::Warn, active.join("; "), advised, why).with_change(Some(change))
+}
+
+/// "net.maxIncomingConnections": the server closes what is more, without a word.
+pub(super) fn free_connections(facts: &Facts) -> Finding {
+    let why = "the server closes new connections without a reason when it has none left";
+    let needed = facts.subject.connections;
+    let advised = match needed {
+        Some(needed) => format!("at least {needed}"),
+        None => "more than there are clients".to_owned(),
+    };
+    let server = facts.subject.server.as_ref();
+    let Some(free) = server.and_then(|server| server.available_connections) else {
+        return Finding::new(Level::Unknown, "no server was asked", advised, why);
+    };
+    let level = match needed {
+        Some(needed) if free < needed => Level::Fail,
+        _ => Level::Pass,
+    };
+    let change = by_hand(
+        "raise `net.maxIncomingConnections` (`--maxConns`) and the server's limit of open files, then restart it",
+    );
+    Finding::new(level, format!("{free} left"), advised, why).with_change(Some(change))
 }
 
 #[cfg(test)]

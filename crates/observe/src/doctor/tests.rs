@@ -21,6 +21,8 @@ fn sound() -> Facts {
             median_us: 40.0,
             p99_us: 90.0,
         }),
+        available_connections: Some(800),
+        tracing: Some(Vec::new()),
         ..ServerFacts::default()
     };
     let subject = Subject {
@@ -79,6 +81,7 @@ fn sound() -> Facts {
             interface: "lo".to_owned(),
             kind: network::RouteKind::Loopback,
         }),
+        kernel: Ok("Linux 6.1.0-18-amd64".to_owned()),
     }
 }
 
@@ -464,6 +467,52 @@ fn limits_are_judged_with_the_planned_connections() {
         (processes(64_000), processes(20_000), processes(1_000)),
         (Pass, Warn, Fail)
     );
+}
+
+#[test]
+fn kernels_on_which_new_servers_end_are_warned_of() {
+    let with = |kernel: &str, version: Option<&str>| {
+        level(CheckName::ServerKernel, |facts| {
+            facts.kernel = Ok(kernel.to_owned());
+            server(facts).version = version.map(str::to_owned);
+        })
+    };
+    assert_eq!(with("Linux 6.19.0", Some("8.0.3")), Warn);
+    assert_eq!(with("Linux 7.0.1-arch1", Some("9.0.4")), Warn);
+    assert_eq!(with("Linux 6.19.0", Some("7.0.14")), Pass);
+    assert_eq!(with("Linux 6.19.0", None), Unknown);
+    assert_eq!(with("Linux 6.18.9", Some("8.2.0")), Pass);
+    let embedded = level(CheckName::ServerKernel, |facts| {
+        facts.kernel = Ok("Linux 6.19.0".to_owned());
+        server(facts).product = Product::Embedded;
+    });
+    assert_eq!(embedded, Pass);
+}
+
+#[test]
+fn profilers_and_audit_logs_are_warned_of() {
+    let with = |tracing: Option<Vec<String>>| {
+        level(CheckName::ServerTracing, |facts| {
+            server(facts).tracing = tracing
+        })
+    };
+    assert_eq!(with(Some(Vec::new())), Pass);
+    assert_eq!(with(Some(vec!["audit log to file".to_owned()])), Warn);
+    assert_eq!(with(None), Unknown);
+}
+
+#[test]
+fn connections_that_are_left_are_judged_with_those_that_are_planned() {
+    let with = |free, planned| {
+        level(CheckName::FreeConnections, |facts| {
+            server(facts).available_connections = free;
+            facts.subject.connections = planned;
+        })
+    };
+    assert_eq!(with(Some(7), Some(16)), Fail);
+    assert_eq!(with(Some(16), Some(16)), Pass);
+    assert_eq!(with(Some(7), None), Pass);
+    assert_eq!(with(None, Some(16)), Unknown);
 }
 
 #[test]

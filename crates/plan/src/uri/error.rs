@@ -21,6 +21,9 @@ pub enum UriError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The path of a Unix-domain socket with slashes.
+    #[error("the path of a Unix-domain socket must be percent-encoded")]
+    Socket,
     /// A database name that MongoDB does not allow.
     #[error("`{database}` is not a database name: it holds `{character}`")]
     Database {
@@ -59,6 +62,18 @@ pub enum UriError {
         /// What would be right.
         expected: String,
     },
+    /// An option that neither backend honours.
+    #[error("option `{name}={value}` of the connection string is not supported: {reason}")]
+    UnsupportedOption {
+        /// Canonical name.
+        name: &'static str,
+        /// Value as given; `***` where it is a secret.
+        value: String,
+        /// Why.
+        reason: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+    },
     /// One option given twice with different values.
     #[error("option `{name}` is given more than once, with different values")]
     Repeated {
@@ -94,14 +109,18 @@ impl UriError {
     pub fn hint(&self) -> Option<String> {
         match self {
             UriError::Scheme => Some("for example `mongodb://localhost:27017/ycsb`".into()),
+            UriError::Socket => {
+                Some("write `/` as `%2F`: `mongodb://%2Ftmp%2Fmongodb-27017.sock`".into())
+            }
             UriError::UnescapedCredentials => Some(
                 "write `@` as `%40`, `:` as `%3A`, `/` as `%2F`, `?` as `%3F`, `#` as `%23`, `%` as `%25`".into(),
             ),
             UriError::UnknownOption { nearest, .. } => nearest
                 .as_ref()
                 .map(|name| format!("did you mean `{name}`?")),
+            UriError::UnsupportedOption { hint, .. } => Some((*hint).to_owned()),
             UriError::UnsupportedMechanism { .. } => {
-                Some("use `SCRAM-SHA-256` or `SCRAM-SHA-1`".into())
+                Some("use `SCRAM-SHA-256`, `SCRAM-SHA-1` or `MONGODB-X509`".into())
             }
             UriError::Database { character: '.', .. } => {
                 Some("name the collection in the plan, not in the connection string".into())

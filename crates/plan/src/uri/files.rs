@@ -43,16 +43,28 @@ impl Target {
         !self.secrets.0.is_empty()
     }
 
+    /// Password of the key in `tlsCertificateKeyFile`. Keep it out of messages and files.
+    pub fn certificate_key_password(&self) -> Option<&str> {
+        let mut secrets = self.secrets.0.iter();
+        let found = secrets.find(|(name, _)| *name == "tlsCertificateKeyFilePassword");
+        found.map(|(_, password)| password.as_str())
+    }
+
     /// The whole connection string, with everything that is secret. Keep it out of messages and files.
     pub fn to_secret_uri(&self, credentials: Option<&Credentials>) -> String {
         let mut uri = self.to_driver_uri();
         let Some(credentials) = credentials else {
             return uri;
         };
-        let user = encode(&credentials.username);
-        let password = encode(credentials.password());
-        if let Some((scheme, rest)) = uri.split_once("://") {
-            uri = format!("{scheme}://{user}:{password}@{rest}");
+        let mut user = encode(&credentials.username);
+        if credentials.mechanism != Some(Mechanism::X509) {
+            user.push(':');
+            user.push_str(&encode(credentials.password()));
+        }
+        if !user.is_empty()
+            && let Some((scheme, rest)) = uri.split_once("://")
+        {
+            uri = format!("{scheme}://{user}@{rest}");
         }
         if let Some(source) = credentials
             .source
@@ -61,12 +73,8 @@ impl Target {
         {
             uri = with_option(&uri, "authSource", &options::encode_value(source));
         }
-        let mechanism = credentials.mechanism.map(|mechanism| match mechanism {
-            Mechanism::ScramSha1 => "SCRAM-SHA-1",
-            Mechanism::ScramSha256 => "SCRAM-SHA-256",
-        });
-        match mechanism {
-            Some(name) => with_option(&uri, "authMechanism", name),
+        match credentials.mechanism {
+            Some(mechanism) => with_option(&uri, "authMechanism", mechanism.name()),
             None => uri,
         }
     }
@@ -100,6 +108,8 @@ mod tests {
         for text in [
             "mongodb://u%40x:p%3A%2F%3F@a,b:7/db?replicaSet=rs&authSource=s%26t",
             "mongodb://u:p@h/db?authMechanism=SCRAM-SHA-1",
+            "mongodb://CN%3Da%2COU%3Db@h/db?authMechanism=MONGODB-X509&tlsCertificateKeyFile=%2Fk",
+            "mongodb://h/db?authMechanism=MONGODB-X509&authSource=$external&tlsCertificateKeyFile=%2Fk",
             "mongodb+srv://u:p@c.example.com/db",
             "mongodb://h/?tls=true&tlsCertificateKeyFile=%2Fk&tlsCertificateKeyFilePassword=x%26y",
         ] {

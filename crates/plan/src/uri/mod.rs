@@ -4,16 +4,19 @@
 //! Every option is either honoured, listed in [`Target::unsupported_by_wire`], or an error with
 //! the nearest known name. Resolving names and connecting is left to others.
 
+mod credentials;
 mod error;
 mod files;
 mod options;
 mod percent;
 
+pub use credentials::{Credentials, Mechanism};
 pub use error::UriError;
 pub(crate) use options::is_option;
 pub use options::option_names;
 pub use crate::redact::redact;
 
+use credentials::{make_credentials, parse_userinfo};
 use percent::decode;
 pub(crate) use percent::encode;
 use serde_with::SerializeDisplay;
@@ -95,60 +98,6 @@ pub enum Host {
     Unix(PathBuf),
 }
 
-/// User and password. It has no `Serialize`, and `Debug` hides the password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// User name, not empty.
-    pub username: String,
-    password: String,
-    /// Database that holds the user: `authSource`, else the database of the connection string;
-    /// `admin` when absent.
-    pub source: Option<String>,
-    /// Mechanism; agreed on with the server when absent.
-    pub mechanism: Option<Mechanism>,
-    /// Whether `source` was given as `authSource`, so that a TXT record does not replace it.
-    source_is_explicit: bool,
-}
-
-impl Credentials {
-    /// Credentials from parts. `source` is taken as explicit when present.
-    pub fn new(username: String, password: String, source: Option<String>) -> Self {
-        Credentials {
-            username,
-            password,
-            source_is_explicit: source.is_some(),
-            source,
-            mechanism: None,
-        }
-    }
-
-    /// The password in clear; keep it out of messages and files.
-    pub fn password(&self) -> &str {
-        &self.password
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Credentials")
-            .field("username", &self.username)
-            .field("password", &"***")
-            .field("source", &self.source)
-            .field("mechanism", &self.mechanism)
-            .finish()
-    }
-}
-
-/// Authentication mechanisms that both backends speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mechanism {
-    /// `SCRAM-SHA-1`.
-    ScramSha1,
-    /// `SCRAM-SHA-256`.
-    ScramSha256,
-}
-
 /// Options that both backends honour. Absent means: not given, so the server or the backend decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TargetOptions {
@@ -176,6 +125,9 @@ pub struct TargetOptions {
     pub write_concern: WriteConcern,
     /// Read concern of all reads: `local`, `available`, `majority`, `linearizable` or `snapshot`.
     pub read_concern_level: Option<String>,
+    /// Mode of `readPreference`. The wire backend honours it with `directConnection=true`; any other than `primary` is else also in
+    /// [`Target::unsupported_by_wire`].
+    pub read_preference: Option<String>,
     /// Longest time to open a connection, in milliseconds; 0 is no limit.
     pub connect_timeout_ms: Option<u64>,
     /// Longest time to wait on a socket, in milliseconds; 0 is no limit.
@@ -319,11 +271,15 @@ fn parse_parts(
     authority: &str,
     tail: &str,
 ) -> Result<(Target, Option<Credentials>), UriError> {
+    if authority.is_empty() && path_of(tail).to_ascii_lowercase().ends_with(".sock") {
+        return Err(UriError::Socket);
+    }
     let (userinfo, host_list) = match authority.rsplit_once('@') {
         Some((userinfo, hosts)) => (Some(userinfo), hosts),
         None => (None, authority),
     };
-    let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
+    let (_, query) = tail.split_once('?').unwrap_or((tail, ""));
+    let path = path_of(tail);
     let user = userinfo.map(parse_userinfo).transpose()?;
     let database = parse_database(path.strip_prefix('/').unwrap_or(path))?;
     let given = options::parse_query(query)?;
@@ -351,24 +307,20 @@ fn parse_parts(
             .map(parse_host)
             .collect::<Result<_, _>>()?;
     }
+    if target.options.direct_connection == Some(true) {
+        // There is nothing to choose: every read goes to the one server.
+        let unsupported = &mut target.unsupported_by_wire;
+        unsupported.retain(|option| !options::CHOOSE_MEMBER.contains(&option.name.as_str()));
+    }
     target.options.tls = parsed.tls.unwrap_or(is_srv || parsed.tls_is_implied);
     check_together(&target, &parsed.srv)?;
     let credentials = make_credentials(user, parsed.authentication, &target)?;
     Ok((target, credentials))
 }
 
-/// User name and password of `user:password`, decoded.
-fn parse_userinfo(userinfo: &str) -> Result<(String, String), UriError> {
-    let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
-    let reserved = [':', '/', '?', '#', '[', ']', '@'];
-    if user.contains(reserved) || password.contains(reserved) {
-        return Err(UriError::UnescapedCredentials);
-    }
-    if user.is_empty() {
-        return Err(UriError::EmptyUserName);
-    }
-    let decoded = |text| decode(text).ok_or(UriError::UnescapedCredentials);
-    Ok((decoded(user)?, decoded(password)?))
+/// What stands between the hosts and the options.
+fn path_of(tail: &str) -> &str {
+    tail.split_once('?').map_or(tail, |(path, _)| path)
 }
 
 fn parse_database(path: &str) -> Result<Option<String>, UriError> {
@@ -511,30 +463,6 @@ fn check_together(target: &Target, srv: &options::SrvOptions) -> Result<(), UriE
         }
     }
     Ok(())
-}
-
-fn make_credentials(
-    user: Option<(String, String)>,
-    authentication: options::Authentication,
-    target: &Target,
-) -> Result<Option<Credentials>, UriError> {
-    let Some((username, password)) = user else {
-        return match authentication.first_name() {
-            Some(name) => Err(UriError::Needs {
-                name,
-                needs: "a user name in the connection string",
-            }),
-            None => Ok(None),
-        };
-    };
-    let source_is_explicit = authentication.source.is_some();
-    Ok(Some(Credentials {
-        username,
-        password,
-        source: authentication.source.or_else(|| target.database.clone()),
-        mechanism: authentication.mechanism,
-        source_is_explicit,
-    }))
 }
 
 impl Target {

@@ -72,13 +72,19 @@ const SECRET_NAMES: [&str; 3] = [
     "tlsCertificateKeyFilePassword",
 ];
 
+/// Options that say which member of a replica set is read.
+pub(super) const CHOOSE_MEMBER: [&str; 3] = [
+    "maxStalenessSeconds",
+    "readPreference",
+    "readPreferenceTags",
+];
+
 /// Mechanisms that MongoDB knows and neither backend speaks.
-const OTHER_MECHANISMS: [&str; 6] = [
+const OTHER_MECHANISMS: [&str; 5] = [
     "GSSAPI",
     "MONGODB-AWS",
     "MONGODB-CR",
     "MONGODB-OIDC",
-    "MONGODB-X509",
     "PLAIN",
 ];
 
@@ -117,16 +123,6 @@ impl SrvOptions {
 pub(super) struct Authentication {
     pub(super) source: Option<String>,
     pub(super) mechanism: Option<Mechanism>,
-}
-
-impl Authentication {
-    pub(super) fn first_name(&self) -> Option<&'static str> {
-        match (&self.source, self.mechanism) {
-            (Some(_), _) => Some("authSource"),
-            (None, Some(_)) => Some("authMechanism"),
-            (None, None) => None,
-        }
-    }
 }
 
 /// All options of a connection string, interpreted.
@@ -187,16 +183,25 @@ fn canonical(name: &str) -> Option<&'static str> {
 pub(super) fn interpret(given: &[(&'static str, String)]) -> Result<Parsed, UriError> {
     let mut parsed = Parsed::default();
     for (name, value) in given {
-        if value.is_empty() {
+        // Tags may be empty: any member will do.
+        if value.is_empty() && *name != "readPreferenceTags" {
             return Err(invalid(name, value, "a value"));
         }
         let refusal = interpret_one(&mut parsed, name, value)?;
+        let shown = if SECRET_NAMES.contains(name) {
+            "***"
+        } else {
+            value
+        };
+        if let Some((reason, hint)) = neither(name, value)? {
+            return Err(UriError::UnsupportedOption {
+                name,
+                value: shown.into(),
+                reason,
+                hint,
+            });
+        }
         if let Some((reason, hint)) = refusal {
-            let shown = if SECRET_NAMES.contains(name) {
-                "***"
-            } else {
-                value
-            };
             parsed.unsupported_by_wire.push(UnsupportedOption {
                 name: (*name).into(),
                 value: shown.into(),
@@ -204,12 +209,16 @@ pub(super) fn interpret(given: &[(&'static str, String)]) -> Result<Parsed, UriE
                 hint: hint.into(),
             });
         }
+        if asks_for_nothing(name, value) {
+            // The driver does not know all of them.
+            continue;
+        }
+        parsed.tls_is_implied |= name.starts_with("tls") && *name != "tls";
         if SECRET_NAMES.contains(name) {
             parsed.secrets.push((name, value.clone()));
         } else if !name.starts_with("auth") {
             parsed.parameters.push((name, value.clone()));
         }
-        parsed.tls_is_implied |= name.starts_with("tls") && *name != "tls";
     }
     check(&parsed)?;
     Ok(parsed)
@@ -227,9 +236,16 @@ fn check(parsed: &Parsed) -> Result<(), UriError> {
     if options.tls_insecure && options.tls_allow_invalid_hostnames {
         return conflict("`tlsInsecure`", "`tlsAllowInvalidHostnames`");
     }
-    let concern = &options.write_concern;
-    if concern.w == Some(W::Number(0)) && concern.journal == Some(true) {
-        return conflict("`w=0`", "`journal=true`");
+    let mode = options.read_preference.as_deref();
+    if matches!(mode, None | Some("primary")) {
+        let mut given = parsed.parameters.iter().map(|(name, _)| *name);
+        let chosen = given.find(|name| CHOOSE_MEMBER.contains(name) && *name != "readPreference");
+        if let Some(name) = chosen {
+            return Err(UriError::Needs {
+                name,
+                needs: "a `readPreference` other than `primary`",
+            });
+        }
     }
     Ok(())
 }
@@ -248,11 +264,75 @@ const NO_MONITOR: Refusal = Some((
 ));
 const PRIMARY_ONLY: Refusal = Some(("the wire backend reads from the primary only", USE_DRIVER));
 const ONE_RETRY: &str = "the wire backend sends an operation once more at most";
-const NO_PROXY: Refusal = Some(("the wire backend speaks to servers directly", USE_DRIVER));
-const LEGACY: Refusal = Some((
-    "it is an option of drivers that are no longer supported",
-    "remove it; the write concern is set by `w`, `journal` and `wTimeoutMS`",
-));
+
+/// Whether a value asks for what happens anyway, with both backends.
+fn asks_for_nothing(name: &str, value: &str) -> bool {
+    match name {
+        // The documents hold no UUIDs.
+        "uuidRepresentation" => true,
+        "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => value == "true",
+        "enableOverloadRetargeting" | "serverSelectionTryOnce" | "tlsAllowInvalidHostnames" => {
+            value == "false"
+        }
+        "serverMonitoringMode" => value.eq_ignore_ascii_case("auto"),
+        "maxIdleTimeMS" | "maxLifeTimeMS" | "maxPoolSize" | "minPoolSize" => value == "0",
+        "maxStalenessSeconds" => value == "-1",
+        _ => false,
+    }
+}
+
+/// Why neither backend honours an option, and what to do instead.
+fn neither(name: &'static str, value: &str) -> Result<Refusal, UriError> {
+    const REMOVE: &str = "remove it";
+    let number = |result: Result<u64, UriError>| result.map(drop);
+    Ok(Some(match name {
+        _ if asks_for_nothing(name, value) => return Ok(None),
+        "proxyHost" | "proxyPort" | "proxyUsername" | "proxyPassword" => {
+            ("neither backend connects through a proxy", REMOVE)
+        }
+        "fsync" | "safe" | "slaveOk" => (
+            "it is an option of drivers that are no longer supported",
+            "remove it; the write concern is set by `w`, `journal` and `wTimeoutMS`",
+        ),
+        "authMechanismProperties" | "gssapiServiceName" => (
+            "it belongs to an authentication mechanism that is not supported",
+            REMOVE,
+        ),
+        "serverSelectionTryOnce" => {
+            boolean(name, value)?;
+            (
+                "a server is looked for until `serverSelectionTimeoutMS` is over",
+                REMOVE,
+            )
+        }
+        "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => {
+            boolean(name, value)?;
+            (
+                "neither backend checks whether certificates are revoked",
+                REMOVE,
+            )
+        }
+        "waitQueueMultiple" | "maxLifeTimeMS" => {
+            number(self::number(name, value))?;
+            (
+                "clients keep their connections and do not queue for them",
+                REMOVE,
+            )
+        }
+        "timeoutMS" => {
+            number(self::number(name, value))?;
+            (
+                "the time limit of an operation belongs to the plan",
+                "remove it and use `--timeout`",
+            )
+        }
+        "w" if value == "0" => (
+            "the end of an unacknowledged write cannot be measured",
+            "use `w=1`",
+        ),
+        _ => return Ok(None),
+    }))
+}
 
 /// Stores one option; the answer says whether the wire backend refuses it.
 fn interpret_one(
@@ -276,11 +356,7 @@ fn interpret_one(
         "readConcernLevel" => options.read_concern_level = Some(read_concern(name, value)?),
         "replicaSet" => options.replica_set = Some(value.into()),
         "serverSelectionTimeoutMS" => {
-            let milliseconds: u64 = number(name, value)?;
-            if milliseconds == 0 {
-                return Err(invalid(name, value, "a number of milliseconds above 0"));
-            }
-            options.server_selection_timeout_ms = Some(milliseconds);
+            options.server_selection_timeout_ms = Some(above_zero(name, value)?);
         }
         "socketTimeoutMS" => options.socket_timeout_ms = Some(number(name, value)?),
         "srvMaxHosts" => parsed.srv.max_hosts = Some(number(name, value)?),
@@ -294,8 +370,10 @@ fn interpret_one(
         "tlsCertificateKeyFile" => options.tls_certificate_key_file = Some(PathBuf::from(value)),
         "retryReads" => options.retry_reads = Some(boolean(name, value)?),
         "retryWrites" => options.retry_writes = Some(boolean(name, value)?),
+        // Kept among the secrets.
+        "tlsCertificateKeyFilePassword" => {}
         "tlsInsecure" => options.tls_insecure = boolean(name, value)?,
-        "w" => return acknowledgement(options, name, value),
+        "w" => options.write_concern.w = Some(acknowledgement(name, value)?),
         "wTimeoutMS" => options.write_concern.wtimeout_ms = Some(number(name, value)?),
         "zlibCompressionLevel" => match number::<i32>(name, value)? {
             level @ -1..=9 => options.zlib_compression_level = Some(level),
@@ -305,6 +383,17 @@ fn interpret_one(
     }
     Ok(None)
 }
+
+/// Shortest time between two looks of a driver at a server.
+const LEAST_HEARTBEAT_MS: u64 = 500;
+
+const UUID_REPRESENTATIONS: [&str; 5] = [
+    "standard",
+    "csharpLegacy",
+    "javaLegacy",
+    "pythonLegacy",
+    "unspecified",
+];
 
 const READ_PREFERENCES: [&str; 5] = [
     "primary",
@@ -330,88 +419,100 @@ fn interpret_partly_supported(
         }
         "readPreference" => {
             let mode = one_of(name, value, &READ_PREFERENCES)?;
+            options.read_preference = Some(mode.to_owned());
             when(mode != "primary", PRIMARY_ONLY)
         }
-        "readPreferenceTags" => PRIMARY_ONLY,
+        "readPreferenceTags" => {
+            check_tags(name, value)?;
+            PRIMARY_ONLY
+        }
         "maxStalenessSeconds" => when(number::<i64>(name, value)? != -1, PRIMARY_ONLY),
         "minPoolSize" => when(number::<u32>(name, value)? != 0, NO_POOL),
-        "maxConnecting" | "maxIdleTimeMS" | "maxLifeTimeMS" | "waitQueueMultiple"
-        | "waitQueueTimeoutMS" => {
-            number::<u64>(name, value)?;
+        "maxConnecting" => {
+            above_zero(name, value)?;
             NO_POOL
         }
-        "heartbeatFrequencyMS" | "localThresholdMS" => {
+        "maxIdleTimeMS" | "waitQueueTimeoutMS" => when(number::<u64>(name, value)? != 0, NO_POOL),
+        "heartbeatFrequencyMS" => {
+            if number::<u64>(name, value)? < LEAST_HEARTBEAT_MS {
+                return Err(invalid(name, value, "a number of milliseconds from 500"));
+            }
+            NO_MONITOR
+        }
+        "localThresholdMS" => {
             number::<u64>(name, value)?;
             NO_MONITOR
         }
         "serverMonitoringMode" => {
-            one_of(name, value, &["auto", "poll", "stream"])?;
-            NO_MONITOR
+            let mode = one_of(name, value, &["auto", "poll", "stream"])?;
+            when(mode != "auto", NO_MONITOR)
         }
-        "serverSelectionTryOnce" => {
-            boolean(name, value)?;
-            NO_MONITOR
+        "maxAdaptiveRetries" => {
+            number::<u32>(name, value)?;
+            Some((ONE_RETRY, USE_DRIVER))
         }
-        "proxyHost" | "proxyPort" | "proxyUsername" | "proxyPassword" => NO_PROXY,
-        "fsync" | "safe" | "slaveOk" => LEGACY,
-        "timeoutMS" => {
-            number::<u64>(name, value)?;
-            Some((
-                "the time limit of an operation belongs to the plan",
-                "remove it and use `--timeout`",
-            ))
+        "enableOverloadRetargeting" => when(boolean(name, value)?, Some((ONE_RETRY, USE_DRIVER))),
+        "uuidRepresentation" => {
+            one_of(name, value, &UUID_REPRESENTATIONS)?;
+            None
         }
-        "maxAdaptiveRetries" | "enableOverloadRetargeting" => Some((ONE_RETRY, USE_DRIVER)),
-        // The wire backend checks neither revocation lists nor OCSP, so only `true` is what it does.
-        "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => {
-            let reason = "the wire backend does not check whether certificates are revoked";
-            when(!boolean(name, value)?, Some((reason, USE_DRIVER)))
-        }
-        "tlsCertificateKeyFilePassword" => Some((
-            "the wire backend reads unencrypted keys only",
-            "decrypt the key file, or use `--backend driver`",
-        )),
-        "uuidRepresentation" => Some(("the documents hold no UUIDs", USE_DRIVER)),
-        "authMechanismProperties" | "gssapiServiceName" => Some((
-            "it belongs to an authentication mechanism that is not supported",
-            "remove it",
-        )),
+        // What neither backend honours.
+        "authMechanismProperties"
+        | "fsync"
+        | "gssapiServiceName"
+        | "maxLifeTimeMS"
+        | "proxyHost"
+        | "proxyPassword"
+        | "proxyPort"
+        | "proxyUsername"
+        | "safe"
+        | "serverSelectionTryOnce"
+        | "slaveOk"
+        | "timeoutMS"
+        | "tlsDisableCertificateRevocationCheck"
+        | "tlsDisableOCSPEndpointCheck"
+        | "waitQueueMultiple" => None,
         _ => unreachable!("`{name}` is in the table of names and has no meaning"),
     })
 }
 
-fn acknowledgement(
-    options: &mut TargetOptions,
-    name: &'static str,
-    value: &str,
-) -> Result<Refusal, UriError> {
+fn acknowledgement(name: &'static str, value: &str) -> Result<W, UriError> {
     let is_number = value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-    let w = match value {
+    Ok(match value {
         "majority" => W::Majority,
         _ if is_number => W::Number(number(name, value)?),
         tag => W::Tag(tag.into()),
-    };
-    let refusal = (w == W::Number(0)).then_some((
-        "the end of an unacknowledged write cannot be measured",
-        "use `w=1`",
-    ));
-    options.write_concern.w = Some(w);
-    Ok(refusal)
+    })
+}
+
+fn above_zero(name: &'static str, value: &str) -> Result<u64, UriError> {
+    let number = number(name, value)?;
+    if number == 0 {
+        return Err(invalid(name, value, "a number above 0"));
+    }
+    Ok(number)
+}
+
+/// Refuses tags that are not `name:value`, separated by commas; none at all stand for any member.
+fn check_tags(name: &'static str, value: &str) -> Result<(), UriError> {
+    let mut tags = value.split(',').filter(|_| !value.is_empty());
+    if tags.all(|tag| tag.split(':').count() == 2) {
+        return Ok(());
+    }
+    Err(invalid(name, value, "tags such as `dc:ny,rack:1`"))
 }
 
 fn mechanism(value: &str) -> Result<Mechanism, UriError> {
-    match value {
-        "SCRAM-SHA-1" => Ok(Mechanism::ScramSha1),
-        "SCRAM-SHA-256" => Ok(Mechanism::ScramSha256),
-        other if OTHER_MECHANISMS.contains(&other) => Err(UriError::UnsupportedMechanism {
-            mechanism: other.into(),
-        }),
-        _ => Err(invalid(
-            "authMechanism",
-            value,
-            "`SCRAM-SHA-256` or `SCRAM-SHA-1`",
-        )),
+    if OTHER_MECHANISMS.contains(&value) {
+        return Err(UriError::UnsupportedMechanism {
+            mechanism: value.into(),
+        });
     }
+    let mut known = Mechanism::ALL.into_iter();
+    let names = Mechanism::ALL.map(Mechanism::name).join("`, `");
+    known
+        .find(|mechanism| mechanism.name() == value)
+        .ok_or_else(|| invalid("authMechanism", value, &format!("one of `{names}`")))
 }
 
 fn compressors(name: &'static str, value: &str) -> Result<Vec<Compressor>, UriError> {

@@ -65,6 +65,13 @@ fn bad_hosts_are_named() {
 }
 
 #[test]
+fn the_path_of_a_socket_must_be_encoded() {
+    for text in ["mongodb:///tmp/x.sock", "mongodb:///tmp/X.SOCK?w=1"] {
+        assert_eq!(error(text), UriError::Socket, "{text}");
+    }
+}
+
+#[test]
 fn other_schemes_are_refused() {
     for text in ["", "localhost", "http://localhost", "mongodb:/localhost"] {
         assert_eq!(error(text), UriError::Scheme, "{text}");
@@ -141,7 +148,12 @@ fn secret_options_reach_the_driver_and_nothing_else() {
     assert!(parsed.to_driver_uri().contains("hush"));
     assert!(!parsed.to_string().contains("hush"));
     assert!(!format!("{parsed:?}").contains("hush"));
-    assert_eq!(parsed.unsupported_by_wire[0].value, "***");
+    assert_eq!(parsed.certificate_key_password(), Some("hush"));
+    let proxied = error("mongodb://h/?proxyPassword=hush");
+    let UriError::UnsupportedOption { name, value, .. } = &proxied else {
+        panic!("{proxied:?}")
+    };
+    assert_eq!((*name, value.as_str()), ("proxyPassword", "***"));
 }
 
 #[test]
@@ -186,6 +198,11 @@ fn wrong_values_name_the_option_and_what_it_takes() {
         "readConcernLevel=best",
         "readPreference=first",
         "serverSelectionTimeoutMS=0",
+        "heartbeatFrequencyMS=499",
+        "maxConnecting=0",
+        "uuidRepresentation=legacy",
+        "readPreferenceTags=ny",
+        "maxAdaptiveRetries=x",
         "w=-1",
         "authMechanism=scram",
         "replicaSet=",
@@ -210,18 +227,14 @@ fn an_unknown_option_is_an_error_with_the_nearest_name() {
 fn what_the_wire_backend_cannot_honour_is_listed_by_name() {
     for text in [
         "readPreference=secondary",
-        "readPreferenceTags=dc:ny",
-        "maxStalenessSeconds=90",
         "loadBalanced=true",
-        "w=0",
-        "proxyHost=p",
         "minPoolSize=3",
         "waitQueueTimeoutMS=10",
         "heartbeatFrequencyMS=1000",
         "localThresholdMS=15",
-        "timeoutMS=100",
-        "uuidRepresentation=standard",
-        "tlsDisableOCSPEndpointCheck=false",
+        "serverMonitoringMode=poll",
+        "maxConnecting=2",
+        "maxIdleTimeMS=120000",
     ] {
         let parsed = target(&format!("mongodb://h/?{text}"));
         let (name, value) = text.split_once('=').unwrap();
@@ -229,6 +242,56 @@ fn what_the_wire_backend_cannot_honour_is_listed_by_name() {
         assert_eq!(parsed.unsupported_by_wire[0].name, name);
         assert_eq!(parsed.unsupported_by_wire[0].value, value);
         assert!(parsed.to_driver_uri().contains(text), "{text}");
+    }
+    let members = "readPreference=nearest&readPreferenceTags=dc:ny&maxStalenessSeconds=90";
+    let parsed = target(&format!("mongodb://h/?{members}"));
+    assert_eq!(parsed.unsupported_by_wire.len(), 3);
+    assert!(parsed.to_driver_uri().contains(members));
+}
+
+#[test]
+fn options_that_neither_backend_honours_are_refused() {
+    for text in [
+        "w=0",
+        "proxyHost=p",
+        "timeoutMS=100",
+        "tlsDisableOCSPEndpointCheck=false",
+        "tlsDisableCertificateRevocationCheck=false",
+        "serverSelectionTryOnce=true",
+        "waitQueueMultiple=2",
+        "maxLifeTimeMS=9",
+        "safe=true",
+        "authMechanismProperties=SERVICE_NAME:x",
+    ] {
+        let error = error(&format!("mongodb://h/?{text}"));
+        let (expected, _) = text.split_once('=').unwrap();
+        let UriError::UnsupportedOption { name, hint, .. } = &error else {
+            panic!("{text}: {error:?}")
+        };
+        assert_eq!(*name, expected);
+        assert!(!hint.contains("--backend"), "{text}");
+    }
+}
+
+#[test]
+fn values_that_ask_for_nothing_reach_neither_backend() {
+    for text in [
+        "uuidRepresentation=standard",
+        "uuidRepresentation=csharpLegacy",
+        "tlsDisableOCSPEndpointCheck=true",
+        "tlsDisableCertificateRevocationCheck=true",
+        "tlsAllowInvalidHostnames=false",
+        "serverSelectionTryOnce=false",
+        "serverMonitoringMode=auto",
+        "enableOverloadRetargeting=false",
+        "maxIdleTimeMS=0",
+        "minPoolSize=0",
+        "maxPoolSize=0",
+    ] {
+        let parsed = target(&format!("mongodb://h/?{text}"));
+        assert!(parsed.unsupported_by_wire.is_empty(), "{text}");
+        let name = text.split('=').next().unwrap();
+        assert!(!parsed.to_driver_uri().contains(name), "{text}");
     }
 }
 
@@ -244,14 +307,18 @@ fn values_that_ask_for_what_the_wire_backend_does_anyway_are_fine() {
 }
 
 #[test]
+fn a_direct_connection_honours_every_read_preference() {
+    let text = "mongodb://h/?readPreference=secondaryPreferred&maxStalenessSeconds=120\
+                &readPreferenceTags=dc:ny&readPreferenceTags=&directConnection=true";
+    let parsed = target(text);
+    assert!(parsed.unsupported_by_wire.is_empty());
+    let mode = parsed.options.read_preference.as_deref();
+    assert_eq!(mode, Some("secondaryPreferred"));
+}
+
+#[test]
 fn mechanisms_that_nobody_here_speaks_are_refused_by_name() {
-    for name in [
-        "GSSAPI",
-        "MONGODB-X509",
-        "MONGODB-AWS",
-        "MONGODB-OIDC",
-        "PLAIN",
-    ] {
+    for name in ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "PLAIN"] {
         let error = error(&format!("mongodb://u:p@h/?authMechanism={name}"));
         assert_eq!(
             error,
@@ -281,7 +348,6 @@ fn contradictions_are_errors() {
     for text in [
         "mongodb://h/?tls=false&tlsCAFile=ca.pem",
         "mongodb://h/?tlsInsecure=true&tlsAllowInvalidCertificates=true",
-        "mongodb://h/?w=0&journal=true",
         "mongodb://a,b/?directConnection=true",
         "mongodb+srv://h.example.org/?directConnection=true",
         "mongodb+srv://h.example.org/?srvMaxHosts=2&replicaSet=rs0",
@@ -300,13 +366,48 @@ fn contradictions_are_errors() {
             ..
         }
     ));
+    for text in ["readPreferenceTags=dc:ny", "maxStalenessSeconds=90"] {
+        let needs = error(&format!("mongodb://h/?readPreference=primary&{text}"));
+        assert!(matches!(needs, UriError::Needs { .. }), "{text}");
+    }
     assert!(matches!(
-        error("mongodb://h/?authSource=x"),
+        error("mongodb://h/?authMechanism=SCRAM-SHA-256"),
         UriError::Needs {
-            name: "authSource",
+            name: "authMechanism",
             ..
         }
     ));
+}
+
+#[test]
+fn an_authentication_database_without_user_asks_for_nothing() {
+    let (_, credentials) = parse("mongodb://h/?authSource=x").unwrap();
+    assert_eq!(credentials, None);
+}
+
+#[test]
+fn x509_takes_its_user_from_the_certificate() {
+    let external = |text: &str| {
+        let credentials = parse(text).unwrap().1.unwrap();
+        assert_eq!(credentials.mechanism, Some(Mechanism::X509), "{text}");
+        assert_eq!(credentials.source.as_deref(), Some("$external"), "{text}");
+        credentials.username
+    };
+    let named = "mongodb://CN%3Dclient%2COU%3Dx@h/db?tls=true&authMechanism=MONGODB-X509";
+    assert_eq!(external(named), "CN=client,OU=x");
+    for text in [
+        "mongodb://h/db?authMechanism=MONGODB-X509",
+        "mongodb://h/?authMechanism=MONGODB-X509&authSource=$external",
+        "mongodb+srv://h.example.org/?authMechanism=MONGODB-X509&authSource=%24external",
+    ] {
+        assert_eq!(external(text), "");
+    }
+    for text in [
+        "mongodb://u:p@h/?authMechanism=MONGODB-X509",
+        "mongodb://h/?authMechanism=MONGODB-X509&authSource=admin",
+    ] {
+        assert!(matches!(error(text), UriError::Conflict { .. }), "{text}");
+    }
 }
 
 #[test]

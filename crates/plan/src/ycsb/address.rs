@@ -1,7 +1,7 @@
 //! The connection string: `mongodb.url` with the options that YCSB keeps in properties of their own.
 
 use super::reader::Reader;
-use crate::uri::{self, Credentials, Target, has_option, with_option};
+use crate::uri::{self, Credentials, Target, UriError, has_option, with_option};
 
 /// Where YCSB's MongoDB binding connects when nothing is said.
 pub(super) const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
@@ -48,7 +48,7 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
     let mut text = url.to_owned();
     for (name, value) in options(reader) {
         if has_option(url, name) {
-            let source = source_of(name);
+            let source = property_of_option(name).unwrap_or(name);
             reader.warn_unused(
                 source,
                 &format!("`mongodb.url` already has `{name}`, which takes precedence"),
@@ -61,8 +61,30 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
     if text == url {
         return Some(Address { text, target });
     }
-    let (target, _) = parsed(reader, &text)?;
+    let (target, _) = merged(reader, url, &text)?;
     Some(Address { text, target })
+}
+
+/// Parses the connection string with its additions. What is wrong now comes from one of them, and is called by its name.
+fn merged(reader: &mut Reader<'_>, url: &str, text: &str) -> Option<(Target, Option<Credentials>)> {
+    if let Err(UriError::UnsupportedOption {
+        name, reason, hint, ..
+    }) = uri::parse(text)
+        && !has_option(url, name)
+        && let Some(property) = property_of_option(name)
+    {
+        let hint = match property {
+            "mongodb.writeConcern" => "use `mongodb.writeConcern=acknowledged`",
+            _ => hint,
+        };
+        reader.problem(
+            property,
+            format!("`{property}` is not supported: {reason}"),
+            hint,
+        );
+        return None;
+    }
+    parsed(reader, text)
 }
 
 fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credentials>)> {
@@ -114,12 +136,13 @@ fn options(reader: &mut Reader<'_>) -> Vec<(&'static str, String)> {
     options
 }
 
-/// The property that an option comes from.
-fn source_of(option: &str) -> &'static str {
+/// The property that adds an option to the connection string.
+pub fn property_of_option(option: &str) -> Option<&'static str> {
     match option {
-        "readPreference" => "mongodb.readPreference",
-        "maxPoolSize" => "mongodb.maxconnections",
-        _ => "mongodb.writeConcern",
+        "readPreference" => Some("mongodb.readPreference"),
+        "maxPoolSize" => Some("mongodb.maxconnections"),
+        "w" | "journal" => Some("mongodb.writeConcern"),
+        _ => None,
     }
 }
 

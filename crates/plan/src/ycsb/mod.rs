@@ -28,6 +28,7 @@ use crate::problem::Problem;
 use crate::units::Span;
 use crate::validate::validate;
 use address::Address;
+pub use address::property_of_option;
 use reader::Reader;
 use std::fmt;
 use std::path::Path;

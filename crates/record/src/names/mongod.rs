@@ -307,6 +307,24 @@ metrics! {
         TARGET_PER_S = "flow_control.{}.target_per_s";
     }
 
+    /// What the server admits: it sizes its own tickets since 7.0, and rejects and defers requests since 8.2 and 8.3.
+    admission {
+        /// Times per second that it raised the number of tickets.
+        TICKETS_RAISED_PER_S = "admission.{}.tickets_raised_per_s";
+        /// Times per second that it lowered the number of tickets.
+        TICKETS_LOWERED_PER_S = "admission.{}.tickets_lowered_per_s";
+        /// Operations per second that got a low priority.
+        DEPRIORITIZED_PER_S = "admission.{}.deprioritized_per_s";
+        /// Requests per second that the limit of requests admitted.
+        REQUESTS_ADMITTED_PER_S = "admission.{}.requests_admitted_per_s";
+        /// Requests per second that the limit of requests rejected.
+        REQUESTS_REJECTED_PER_S = "admission.{}.requests_rejected_per_s";
+        /// New connections per second that the limit of connections rejected.
+        CONNECTIONS_REJECTED_PER_S = "admission.{}.connections_rejected_per_s";
+        /// Operations that wait for a ticket of the ingress queue.
+        INGRESS_QUEUED_COUNT = "admission.{}.ingress_queued_count";
+    }
+
     /// Members of a replica set, as the server that is asked sees them; the instance is the address of the member.
     replication {
         /// Seconds between the last operations that the primary and the member applied.

@@ -2,7 +2,7 @@
 
 use super::{CommandError, CommandOptions, CommandSet, begin, end_of_document, finish_body};
 use crate::bson::{begin_document, binary_header, end_document};
-use crate::command::options::write_read_concern;
+use crate::command::options::write_read_options;
 
 /// The find command along one index, after its filter.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl IndexScan {
                     projection.i32("_id", 0);
                 }
             });
-            write_read_concern(writer, options);
+            write_read_options(writer, options);
             writer.string("$db", &options.database);
         });
         Ok(IndexScan {

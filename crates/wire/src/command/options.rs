@@ -15,6 +15,8 @@ pub struct CommandOptions {
     pub write_concern: Option<WriteConcern>,
     /// Sent with every find when given (`local`, `majority`, …).
     pub read_concern_level: Option<String>,
+    /// Mode of the read preference, sent with every find and `getMore` when given (`primaryPreferred`, …).
+    pub read_preference: Option<String>,
     /// Names of the fields that operations refer to by index.
     pub field_names: Vec<String>,
     /// Indexes that are scanned, each as its fields in their order; the first is one of `field_names`.
@@ -108,10 +110,20 @@ pub(super) fn write_write_concern(writer: &mut ElementWriter<'_>, concern: &Writ
     });
 }
 
-pub(super) fn write_read_concern(writer: &mut ElementWriter<'_>, options: &CommandOptions) {
+/// Read concern and read preference of a find.
+pub(super) fn write_read_options(writer: &mut ElementWriter<'_>, options: &CommandOptions) {
+    write_read_preference(writer, options);
     if let Some(level) = &options.read_concern_level {
         writer.document("readConcern", |writer| {
             writer.string("level", level);
+        });
+    }
+}
+
+pub(super) fn write_read_preference(writer: &mut ElementWriter<'_>, options: &CommandOptions) {
+    if let Some(mode) = &options.read_preference {
+        writer.document("$readPreference", |writer| {
+            writer.string("mode", mode);
         });
     }
 }

@@ -196,6 +196,28 @@ fn a_scan_is_sorted_and_limited() {
 }
 
 #[test]
+fn reads_carry_the_read_preference() {
+    let options = CommandOptions {
+        read_preference: Some("primaryPreferred".into()),
+        ..options()
+    };
+    let commands = CommandSet::new(&options).unwrap();
+    let find = |c: &CommandSet, out: &mut Vec<u8>| c.find_by_id(out, 77, b"user5", Projection::All);
+    let found = encode_with(&commands, find);
+    let expected = doc! { "mode": "primaryPreferred" };
+    assert_eq!(found.get_document("$readPreference").unwrap(), &expected);
+    let plain = encode_with(
+        &CommandSet::new(&CommandOptions {
+            read_preference: None,
+            ..options
+        })
+        .unwrap(),
+        find,
+    );
+    assert!(!plain.contains_key("$readPreference"));
+}
+
+#[test]
 fn a_scan_of_an_index_is_by_value_in_its_order_and_needs_no_document() {
     let options = CommandOptions {
         read_concern_level: Some("majority".into()),

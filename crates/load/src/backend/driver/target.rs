@@ -1,10 +1,11 @@
 //! The deployment as the driver sees it.
 
+use crate::connect;
 use crate::error::LoadError;
 use dyno_plan::uri::{Credentials, Mechanism, Target};
 use mongodb::Client;
 use mongodb::error::{Error, ErrorKind};
-use mongodb::options::{AuthMechanism, ClientOptions, Credential};
+use mongodb::options::{AuthMechanism, ClientOptions, Credential, Tls};
 
 /// The deployment as the driver sees it.
 #[derive(Clone)]
@@ -16,50 +17,91 @@ impl DriverTarget {
     /// Refuses a connection string that the driver does not take; no server is asked.
     ///
     /// # Errors
-    /// [`LoadError::DriverOption`], as that of [`new`](Self::new).
-    pub fn check(target: &Target) -> Result<(), LoadError> {
+    /// [`LoadError::DriverOption`] and [`LoadError::DriverLimit`], as those of [`new`](Self::new).
+    pub fn check(target: &Target, credentials: Option<&Credentials>) -> Result<(), LoadError> {
         let runtime = runtime().map_err(LoadError::Thread)?;
-        runtime.block_on(options_of(target)).map(drop)
+        let options = runtime.block_on(options_of(target, credentials));
+        options.map(drop)
     }
 
     /// Reads the connection string with the driver's own parser and checks that the server answers.
     ///
     /// # Errors
-    /// [`LoadError::Driver`] if an option is not understood or the server cannot be reached.
+    /// [`LoadError::Driver`] if the server cannot be reached, [`LoadError::DriverOption`] if an option is not understood, and
+    /// [`LoadError::DriverLimit`] for what the wire backend can do and the driver cannot.
     pub fn new(target: &Target, credentials: Option<&Credentials>) -> Result<Self, LoadError> {
         let runtime = runtime().map_err(LoadError::Thread)?;
         runtime.block_on(async {
-            let mut options = options_of(target).await?;
-            options.credential = credentials.map(credential);
+            let mut options = options_of(target, credentials).await?;
             options.retry_reads = options.retry_reads.or(Some(false));
             options.retry_writes = options.retry_writes.or(Some(false));
             options.app_name = options.app_name.or_else(|| Some("mongodyno".into()));
             let client = Client::with_options(options.clone()).map_err(driver_error)?;
             let ping = bson::doc! { "ping": 1 };
-            client
-                .database("admin")
-                .run_command(ping)
-                .await
-                .map_err(driver_error)?;
+            let pinged = client.database("admin").run_command(ping).await;
+            pinged.map_err(|error| log_in_error(error, credentials))?;
             client.shutdown().await;
             Ok(DriverTarget { options })
         })
     }
 }
 
-async fn options_of(target: &Target) -> Result<ClientOptions, LoadError> {
-    let options = ClientOptions::parse(target.to_driver_uri()).await;
-    options.map_err(|error| {
+async fn options_of(
+    target: &Target,
+    credentials: Option<&Credentials>,
+) -> Result<ClientOptions, LoadError> {
+    let parsed = ClientOptions::parse(target.to_driver_uri()).await;
+    let mut options = parsed.map_err(|error| {
         if matches!(error.kind.as_ref(), ErrorKind::InvalidArgument { .. }) {
             LoadError::DriverOption(describe(&error))
         } else {
             driver_error(error)
         }
-    })
+    })?;
+    if let Some(Tls::Enabled(tls)) = &mut options.tls
+        && let Some(file) = &target.options.tls_certificate_key_file
+        && !connect::has_encrypted_key(file)
+    {
+        // The driver takes a password for keys that are encrypted only.
+        tls.tls_certificate_key_file_password = None;
+    }
+    options.credential = credentials.map(credential).transpose()?;
+    Ok(options)
+}
+
+/// Whether the driver sends a user name otherwise than SCRAM has it: the server expects `=2C` and `=3D` (RFC 5802, section 5.1).
+fn is_unescaped(credentials: &Credentials) -> bool {
+    credentials.mechanism != Some(Mechanism::X509) && credentials.username.contains([',', '='])
+}
+
+fn log_in_error(error: Error, credentials: Option<&Credentials>) -> LoadError {
+    let failed = matches!(error.kind.as_ref(), ErrorKind::Authentication { .. });
+    match credentials.filter(|credentials| failed && is_unescaped(credentials)) {
+        Some(credentials) => user_limit(credentials),
+        None => driver_error(error),
+    }
+}
+
+fn user_limit(credentials: &Credentials) -> LoadError {
+    LoadError::DriverLimit {
+        reason: format!(
+            "it logs in user `{}`, whose name has `,` or `=`, by SCRAM-SHA-256 alone",
+            credentials.username
+        ),
+        hint: "use the wire backend, or check the password and that the user has `SCRAM-SHA-256`"
+            .to_owned(),
+    }
 }
 
 fn driver_error(error: Error) -> LoadError {
-    LoadError::Driver(describe(&error))
+    let text = describe(&error);
+    if text.contains("CaUsedAsEndEntity") {
+        return LoadError::DriverLimit {
+            reason: "it does not accept a server's certificate that is marked as an authority (basicConstraints CA:TRUE)".to_owned(),
+            hint: "use the wire backend, which accepts it if `tlsCAFile` holds it, or make a certificate with `-addext basicConstraints=critical,CA:FALSE`".to_owned(),
+        };
+    }
+    LoadError::Driver(text)
 }
 
 /// What the driver says, without the labels and the source that its own text goes on with.
@@ -74,15 +116,29 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-fn credential(credentials: &Credentials) -> Credential {
-    let mechanism = credentials.mechanism.map(|mechanism| match mechanism {
+fn credential(credentials: &Credentials) -> Result<Credential, LoadError> {
+    let mut credential = Credential::default();
+    credential.source = credentials.source.clone();
+    credential.mechanism = credentials.mechanism.map(|mechanism| match mechanism {
         Mechanism::ScramSha1 => AuthMechanism::ScramSha1,
         Mechanism::ScramSha256 => AuthMechanism::ScramSha256,
+        Mechanism::X509 => AuthMechanism::MongoDbX509,
     });
-    let mut credential = Credential::default();
-    credential.username = Some(credentials.username.clone());
+    let name = credentials.username.clone();
+    credential.username = Some(name).filter(|name| !name.is_empty());
+    if credentials.mechanism == Some(Mechanism::X509) {
+        return Ok(credential);
+    }
     credential.password = Some(credentials.password().to_owned());
-    credential.source = credentials.source.clone();
-    credential.mechanism = mechanism;
-    credential
+    if is_unescaped(credentials) {
+        // The driver asks for the user's mechanisms by the same name, which is another one when escaped, and SCRAM-SHA-1
+        // derives the key from the name as it is.
+        if credentials.mechanism == Some(Mechanism::ScramSha1) {
+            return Err(user_limit(credentials));
+        }
+        let escaped = credentials.username.replace('=', "=3D").replace(',', "=2C");
+        credential.username = Some(escaped);
+        credential.mechanism = Some(AuthMechanism::ScramSha256);
+    }
+    Ok(credential)
 }

@@ -1,13 +1,13 @@
 //! What is taken from `serverStatus`: a line for each metric. Where versions of the server differ in a path, all
 //! paths are named and the first that is there counts.
 //!
-//! Paths are those of MongoDB 4.2 to 8.0; the statistics of WiredTiger have the names of its `stat_data.py`, of which
+//! Paths are those of MongoDB 4.2 to 9.0; the statistics of WiredTiger have the names of its `stat_data.py`, of which
 //! version 11.3 (MongoDB 8.0) renamed those of checkpoints and of eviction.
 
 use dyno_record::names::{
-    Metric, asserts, blocks, cache, checkpoint, connections, cursors, documents, flow_control, log,
-    operation_latency, operations, query, queue, server, server_cpu, server_memory, server_network,
-    tickets, transactions, ttl,
+    Metric, admission, asserts, blocks, cache, checkpoint, connections, cursors, documents,
+    flow_control, log, operation_latency, operations, query, queue, server, server_cpu,
+    server_memory, server_network, tickets, transactions, ttl,
 };
 
 use Measure::{Flag, Gauge, Hits, Mean, Rate, Share};
@@ -84,6 +84,10 @@ pub(crate) const AREAS: &[(&str, &str)] = &[
     (cursors::GROUP, "metrics.cursor"),
     (ttl::GROUP, "metrics.ttl"),
     (flow_control::GROUP, "flowControl"),
+    (
+        admission::GROUP,
+        "queues` or `network.ingressRequestRateLimiter",
+    ),
 ];
 
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -240,6 +244,14 @@ pub(crate) const ROWS: &[Row] = &[
     row(flow_control::LAGGED_COUNT, Flag(&["flowControl.isLagged"])),
     row(flow_control::ACQUIRING_COUNT, Rate(&["flowControl.timeAcquiringMicros"], OF_MICROSECONDS)),
     row(flow_control::TARGET_PER_S, Gauge(&["flowControl.targetRateLimit"], 1.0)),
+
+    row(admission::TICKETS_RAISED_PER_S, Rate(&["queues.execution.monitor.timesIncreased", "wiredTiger.concurrentTransactions.monitor.timesIncreased"], 1.0)),
+    row(admission::TICKETS_LOWERED_PER_S, Rate(&["queues.execution.monitor.timesDecreased", "wiredTiger.concurrentTransactions.monitor.timesDecreased"], 1.0)),
+    row(admission::DEPRIORITIZED_PER_S, Rate(&["queues.execution.totalDeprioritizations"], 1.0)),
+    row(admission::REQUESTS_ADMITTED_PER_S, Rate(&["network.ingressRequestRateLimiter.successfulAdmissions"], 1.0)),
+    row(admission::REQUESTS_REJECTED_PER_S, Rate(&["network.ingressRequestRateLimiter.rejectedAdmissions"], 1.0)),
+    row(admission::CONNECTIONS_REJECTED_PER_S, Rate(&["queues.ingressSessionEstablishment.rejectedAdmissions", "connections.establishmentRateLimit.rejected"], 1.0)),
+    row(admission::INGRESS_QUEUED_COUNT, Gauge(&["queues.ingress.normalPriority.queueLength"], 1.0)),
 ];
 
 #[cfg(test)]

@@ -236,6 +236,45 @@ fn the_names_of_8_0_give_the_same_metrics() {
 }
 
 #[test]
+fn admission_of_9_0_is_reported_and_absent_before() {
+    let of_9_0 = |n: i64| {
+        doc! {
+            "uptime": n as f64, "uptimeMillis": 1000 * n,
+            "network": { "ingressRequestRateLimiter": {
+                "attemptedAdmissions": 110 * n, "successfulAdmissions": 100 * n, "rejectedAdmissions": 10 * n,
+            } },
+            "queues": {
+                "execution": {
+                    "totalDeprioritizations": 3 * n,
+                    "monitor": { "timesIncreased": 2 * n, "timesDecreased": n },
+                },
+                "ingress": { "normalPriority": { "queueLength": 5_i64 } },
+                "ingressSessionEstablishment": { "rejectedAdmissions": 4 * n },
+            },
+        }
+    };
+    let mut source = source_of(vec![of_9_0(1), of_9_0(2)]);
+    source.read(1.0).expect("it answers");
+    let reported = source.read(2.0).expect("it answers");
+    let expected = [
+        ("admission.s.tickets_raised_per_s", 2.0),
+        ("admission.s.tickets_lowered_per_s", 1.0),
+        ("admission.s.deprioritized_per_s", 3.0),
+        ("admission.s.requests_admitted_per_s", 100.0),
+        ("admission.s.requests_rejected_per_s", 10.0),
+        ("admission.s.connections_rejected_per_s", 4.0),
+        ("admission.s.ingress_queued_count", 5.0),
+    ];
+    assert_values(&reported, &expected);
+    let mut before = source_of(vec![of_4_4(1), of_4_4(2)]);
+    let first = before.read(1.0).expect("it answers");
+    assert!(missing(&first, "admission").is_some());
+    let second = before.read(2.0).expect("it answers");
+    let values = values(&second);
+    assert!(!values.keys().any(|name| name.starts_with("admission.")));
+}
+
+#[test]
 fn a_router_has_no_storage_and_says_so_without_zeros() {
     let router = doc! {
         "process": "mongos", "uptime": 5.0, "uptimeMillis": 5000_i64,

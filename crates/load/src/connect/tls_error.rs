@@ -1,0 +1,290 @@
+//! Why TLS cannot be established, in words: the library has debug text for most causes.
+
+use rustls::{AlertDescription, CertificateError, Error as TlsError, PeerIncompatible};
+use std::error::Error;
+use std::fmt;
+
+/// Hint that concerns certificates of servers in general.
+const REPLACE: &str = "replace the server's certificate, or add `tlsAllowInvalidCertificates=true`";
+/// A command that makes a certificate that is accepted.
+const MAKE: &str = "`openssl req -x509 -newkey rsa:2048 -sha256 -nodes -days 365 -subj /CN=HOST -addext subjectAltName=DNS:HOST -addext basicConstraints=critical,CA:FALSE -keyout KEY -out CERTIFICATE`";
+
+/// A failure of TLS. Its text names what is wrong and whose it is.
+#[derive(Clone, Debug)]
+pub struct TlsFault(TlsError);
+
+impl From<TlsError> for TlsFault {
+    fn from(error: TlsError) -> Self {
+        TlsFault(error)
+    }
+}
+
+impl Error for TlsFault {}
+
+impl fmt::Display for TlsFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            TlsError::InvalidCertificate(error) => formatter.write_str(&certificate(error)),
+            TlsError::InvalidMessage(_) => {
+                formatter.write_str("the server's answer is not a message of TLS")
+            }
+            TlsError::AlertReceived(alert) => formatter.write_str(&alert_text(*alert)),
+            TlsError::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
+                formatter.write_str("the server supports neither TLS 1.2 nor TLS 1.3")
+            }
+            error => error.fmt(formatter),
+        }
+    }
+}
+
+impl TlsFault {
+    /// What to do about it, if there is more to say than the message.
+    pub(super) fn hint(&self) -> Option<String> {
+        let error = match &self.0 {
+            TlsError::InvalidCertificate(error) => error,
+            TlsError::InvalidMessage(_) => {
+                let hint =
+                    "if the server does not use TLS, remove `tls=true` from the connection string";
+                return Some(hint.to_owned());
+            }
+            TlsError::AlertReceived(alert) => return alert_hint(*alert).map(str::to_owned),
+            _ => return None,
+        };
+        use CertificateError as Certificate;
+        Some(match error {
+            Certificate::UnknownIssuer | Certificate::BadSignature => {
+                "set `tlsCAFile` to the file with the server's certificate authority".to_owned()
+            }
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+                "connect by the name in the certificate, or add `tlsAllowInvalidHostnames=true`"
+                    .to_owned()
+            }
+            _ if is_authority(error) => format!(
+                "set `tlsCAFile` to the file with this certificate, or make one that is not an authority: {MAKE}"
+            ),
+            _ if needs_new(error) => format!("make another certificate for the server: {MAKE}"),
+            _ => REPLACE.to_owned(),
+        })
+    }
+}
+
+/// Whether a server shows a certificate that is marked as an authority.
+pub(super) fn is_authority(error: &CertificateError) -> bool {
+    other_name(error).is_some_and(|name| name == "CaUsedAsEndEntity")
+}
+
+/// Whether it is the form of the certificate that is not accepted.
+#[allow(
+    deprecated,
+    reason = "the library may still give the variant without context"
+)]
+fn needs_new(error: &CertificateError) -> bool {
+    matches!(
+        error,
+        CertificateError::UnsupportedSignatureAlgorithm
+            | CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+            | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. }
+    ) || other_name(error).is_some()
+}
+
+/// Name of a cause that the library has no variant for.
+fn other_name(error: &CertificateError) -> Option<String> {
+    match error {
+        CertificateError::Other(other) => Some(other.0.to_string()),
+        _ => None,
+    }
+}
+
+#[allow(
+    deprecated,
+    reason = "the library may still give the variant without context"
+)]
+fn certificate(error: &CertificateError) -> String {
+    use CertificateError as Certificate;
+    const DAY_SECONDS: u64 = 24 * 60 * 60;
+    let days = |later: u64, earlier: u64| match later.saturating_sub(earlier) / DAY_SECONDS {
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    };
+    let text = match error {
+        Certificate::BadEncoding => "the server's certificate is not a valid certificate",
+        Certificate::Expired => "the server's certificate expired",
+        Certificate::ExpiredContext { time, not_after } => {
+            let ago = days(time.as_secs(), not_after.as_secs());
+            return format!(
+                "the server's certificate expired {ago} ago by the clock of this machine"
+            );
+        }
+        Certificate::NotValidYet => "the server's certificate is not valid yet",
+        Certificate::NotValidYetContext { time, not_before } => {
+            let wait = days(not_before.as_secs(), time.as_secs());
+            return format!(
+                "the server's certificate is not valid yet: by the clock of this machine it will be in {wait}"
+            );
+        }
+        Certificate::Revoked => "the server's certificate is revoked",
+        Certificate::UnhandledCriticalExtension => {
+            "the server's certificate has a critical extension that is not supported"
+        }
+        Certificate::UnknownIssuer => {
+            "the server's certificate is signed by an authority that is not trusted"
+        }
+        Certificate::BadSignature => {
+            "the signature of the server's certificate does not fit the authority of that name"
+        }
+        Certificate::UnsupportedSignatureAlgorithmContext {
+            signature_algorithm_id,
+            ..
+        }
+        | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext {
+            signature_algorithm_id,
+            ..
+        } => {
+            let name = algorithm(signature_algorithm_id);
+            return format!(
+                "the server's certificate, or one that signs it, is signed by {name}, which is not accepted"
+            );
+        }
+        Certificate::UnsupportedSignatureAlgorithm => {
+            "the server's certificate is signed by an algorithm that is not accepted"
+        }
+        Certificate::NotValidForNameContext {
+            expected,
+            presented,
+        } => {
+            let names = match presented.as_slice() {
+                [] => "no name: it has no subjectAltName".to_owned(),
+                names => names.join(", "),
+            };
+            return format!(
+                "the server's certificate is not valid for `{}`; it is for {names}",
+                expected.to_str()
+            );
+        }
+        Certificate::NotValidForName => "the server's certificate is for another host name",
+        Certificate::InvalidPurpose | Certificate::InvalidPurposeContext { .. } => {
+            "the server's certificate is not for servers (extendedKeyUsage without serverAuth)"
+        }
+        other if is_authority(other) => {
+            "the server's certificate is marked as an authority (basicConstraints CA:TRUE), which a server's must not be unless `tlsCAFile` holds it"
+        }
+        other => match other_name(other).as_deref() {
+            Some("UnsupportedCertVersion") => "the server's certificate is not of X.509 version 3",
+            Some(name) => return format!("the server's certificate is not accepted ({name})"),
+            None => return format!("the server's certificate is not accepted: {other}"),
+        },
+    };
+    text.to_owned()
+}
+
+/// Name of an algorithm, from its identifier in DER without the outer sequence.
+fn algorithm(identifier: &[u8]) -> String {
+    let oid = match identifier {
+        [6, length, rest @ ..] => rest.get(..usize::from(*length)).unwrap_or(rest),
+        whole => whole,
+    };
+    let name = match oid {
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4] => "MD5 with RSA",
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5] => "SHA-1 with RSA",
+        [0x2a, 0x86, 0x48, 0xce, 0x38, 4, 3] => "SHA-1 with DSA",
+        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1] => "SHA-1 with ECDSA",
+        _ => return format!("the algorithm {}", dotted(oid)),
+    };
+    name.to_owned()
+}
+
+/// An object identifier in dotted form.
+fn dotted(oid: &[u8]) -> String {
+    let mut numbers = Vec::new();
+    let mut number: u64 = 0;
+    for byte in oid {
+        number = (number << 7) | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            if numbers.is_empty() {
+                let first = (number / 40).min(2);
+                numbers.extend([first, number - first * 40]);
+            } else {
+                numbers.push(number);
+            }
+            number = 0;
+        }
+    }
+    let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    texts.join(".")
+}
+
+fn alert_text(alert: AlertDescription) -> String {
+    let text = match alert {
+        AlertDescription::CertificateRequired => "the server demands a client certificate",
+        AlertDescription::UnknownCA => {
+            "the server does not trust the authority of the client certificate"
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateUnknown => {
+            "the server does not accept the client certificate"
+        }
+        AlertDescription::CertificateExpired => "the client certificate expired",
+        AlertDescription::CertificateRevoked => "the client certificate is revoked",
+        AlertDescription::ProtocolVersion => "the server supports neither TLS 1.2 nor TLS 1.3",
+        AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
+            "the server and this client have no cipher in common, or the server demands a client certificate"
+        }
+        other => return format!("the server ended the TLS handshake with the alert {other:?}"),
+    };
+    text.to_owned()
+}
+
+fn alert_hint(alert: AlertDescription) -> Option<&'static str> {
+    match alert {
+        AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => Some(
+            "add `tlsCertificateKeyFile=FILE` with the client's certificate and key to the connection string",
+        ),
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateRevoked => Some(
+            "name in `tlsCertificateKeyFile` a certificate that an authority of the server's `--tlsCAFile` signed",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algorithms_have_names_or_numbers() {
+        let sha_1 = [6, 9, 42, 134, 72, 134, 247, 13, 1, 1, 5, 5, 0];
+        assert_eq!(algorithm(&sha_1), "SHA-1 with RSA");
+        let sha_512 = [6, 8, 42, 134, 72, 206, 61, 4, 3, 4];
+        assert_eq!(algorithm(&sha_512), "the algorithm 1.2.840.10045.4.3.4");
+    }
+
+    #[test]
+    fn no_text_of_a_certificate_is_debug_text() {
+        let context = CertificateError::UnsupportedSignatureAlgorithmContext {
+            signature_algorithm_id: vec![6, 9, 42, 134, 72, 134, 247, 13, 1, 1, 5, 5, 0],
+            supported_algorithms: Vec::new(),
+        };
+        for error in [
+            context,
+            CertificateError::BadEncoding,
+            CertificateError::UnknownIssuer,
+            CertificateError::BadSignature,
+            CertificateError::InvalidPurpose,
+            CertificateError::UnhandledCriticalExtension,
+            CertificateError::Expired,
+        ] {
+            let debug = format!("{error:?}");
+            let fault = TlsFault(TlsError::InvalidCertificate(error));
+            let text = fault.to_string();
+            let name = debug.split([' ', '(']).next().unwrap();
+            assert!(!text.contains(name) && !text.contains('['), "{text}");
+            assert!(fault.hint().is_some(), "{text}");
+        }
+    }
+}

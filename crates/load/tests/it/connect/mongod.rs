@@ -1,0 +1,57 @@
+//! A real `mongod` with arguments of the test, killed on drop.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A running server.
+pub(crate) struct Mongod {
+    child: Child,
+    /// Port it listens at, on 127.0.0.1.
+    pub(crate) port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Mongod {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a server; `None`, with a line that says so, if its program is missing.
+pub(crate) fn start(arguments: &[&str]) -> Option<Mongod> {
+    let program = dyno_testkit::or_skip(dyno_testkit::mongod_program())?;
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(program)
+        .args([
+            "--port",
+            "0",
+            "--bind_ip",
+            "127.0.0.1",
+            "--wiredTigerCacheSizeGB",
+            "0.25",
+        ])
+        .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
+        .arg("--dbpath")
+        .arg(folder.path())
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let output = child.stdout.take().unwrap();
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    let port = lines.find_map(|line| {
+        let (_, port) = line.split_once("\"Waiting for connections\",\"attr\":{\"port\":")?;
+        let digits = port.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    });
+    // The server would end if nobody read what it prints.
+    std::thread::spawn(move || lines.for_each(drop));
+    let port = port.expect("the server says where it listens");
+    Some(Mongod {
+        child,
+        port,
+        _folder: folder,
+    })
+}
