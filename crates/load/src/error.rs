@@ -69,7 +69,7 @@ pub enum LoadError {
     /// The driver cannot do what the wire backend can.
     #[error("cannot use the driver: {reason}")]
     DriverLimit {
-        /// What it cannot do.
+        /// The limit.
         reason: String,
         /// What to do instead.
         hint: String,

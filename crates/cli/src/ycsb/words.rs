@@ -6,9 +6,10 @@ use dyno_plan::problem::Problem;
 use dyno_plan::ycsb::{Properties, property_of_option};
 
 /// What hints of other commands name, and what `dyno ycsb` has for it.
-const WORDS: [(&str, &str); 4] = [
+const WORDS: [(&str, &str); 5] = [
     ("`--backend driver`", "`-p dyno.backend=driver`"),
     ("`--backend wire`", "`-p dyno.backend=wire`"),
+    ("`w=1`", "`w=1` or `-p mongodb.writeConcern=acknowledged`"),
     ("`--clients`", "`-threads`"),
     ("`--timeout`", "`-p dyno.timeout=TIME`"),
 ];

@@ -3,7 +3,7 @@
 use super::{SET_UP_LIMIT, Session};
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::run::collection::{self, Decision};
 use crate::run::consumption;
 use crate::run::observation;

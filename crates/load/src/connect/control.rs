@@ -106,7 +106,7 @@ impl Control {
         &self.session.endpoint
     }
 
-    /// Refuses a member of a replica set whose state lets nobody read data.
+    /// Refuses a member of a replica set in a state in which data cannot be read.
     ///
     /// # Errors
     /// [`ConnectError::NotReady`].

@@ -184,7 +184,7 @@ fn collect_members(hello: &Hello, found: &mut VecDeque<Host>) {
     found.extend(hello.hosts.iter().filter_map(|host| parse_member(host)));
 }
 
-/// What a server is in its deployment, as the end of a sentence that begins with its address.
+/// Role of a server in its deployment, as the end of a sentence that begins with its address.
 pub(super) fn describe(hello: &Hello) -> &'static str {
     match hello.role() {
         Role::Standalone => "is in no replica set",

@@ -1,6 +1,6 @@
 //! Addresses: host names become socket addresses, and socket addresses connections.
 
-use super::error::ConnectError;
+use super::error::{ConnectError, TLS_STEP};
 use super::session::{Deadline, io_error};
 use super::tls;
 use super::transport::{Socket, TlsStream, Transport};
@@ -13,7 +13,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 const STEP: &str = "connecting";
-pub(super) const TLS_STEP: &str = "establishing TLS";
 
 /// A server's address: as it was given, and what it resolved to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Why a server cannot be reached or used, and what to do about it.
 
-use super::endpoint::TLS_STEP;
-use super::identity::FileFault;
+use super::file_fault::FileFault;
 use super::tls_error::TlsFault;
 use dyno_plan::uri::{Host, UnsupportedOption, UriError};
 use dyno_wire::code;
@@ -13,6 +12,9 @@ use thiserror::Error;
 
 /// Cause of any type.
 pub(super) type Source = Box<dyn StdError + Send + Sync>;
+
+/// What is being done until TLS is established.
+pub(super) const TLS_STEP: &str = "establishing TLS";
 
 /// Server code of wrong credentials.
 pub(super) const AUTHENTICATION_FAILED: i32 = 18;
@@ -218,7 +220,7 @@ pub enum ConnectError {
     NotReady {
         /// Address.
         endpoint: Host,
-        /// What it is, as the end of a sentence.
+        /// Its role, as the end of a sentence.
         description: &'static str,
         /// Name of the state, if the server gives it.
         state: Option<String>,

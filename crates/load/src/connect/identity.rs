@@ -1,61 +1,22 @@
-//! The client's certificate and key, from one PEM file. The key may be encrypted as PKCS#8.
+//! Certificates and keys from PEM files. The client's key may be encrypted as PKCS#8.
 
 use super::error::ConnectError;
-use super::tls::{CERTIFICATE_KEY_FILE, file, read_certificates};
+use super::file_fault::FileFault;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pkcs8::EncryptedPrivateKeyInfoRef;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::path::Path;
-use thiserror::Error;
 
 /// Chain of certificates and the key of the first one.
 pub(super) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
+pub(super) const CERTIFICATE_KEY_FILE: &str = "tlsCertificateKeyFile";
 const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 /// Header of keys that OpenSSL encrypts without PKCS#8.
 const TRADITIONAL: &str = "Proc-Type: 4,ENCRYPTED";
-
-/// Why a file gives no certificates or no key.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum FileFault {
-    #[error("the file holds no PEM block")]
-    NoPem,
-    #[error("the file holds no certificate")]
-    NoCertificate,
-    #[error("the file holds no private key")]
-    NoKey,
-    #[error("the private key in it is encrypted, and no password is given")]
-    Encrypted,
-    #[error("the password does not decrypt the private key in it")]
-    WrongPassword,
-    #[error("the private key in it is encrypted in OpenSSL's traditional format")]
-    Traditional,
-    #[error("the encryption of the private key in it is not supported: {0}")]
-    Encryption(String),
-    #[error("the private key in it does not belong to the certificate")]
-    Mismatch,
-    #[error("the private key in it is of a kind that is not supported")]
-    KeyKind,
-}
-
-impl FileFault {
-    pub(super) fn hint(&self) -> String {
-        match self {
-            FileFault::NoPem => "convert it: `openssl x509 -inform der -in FILE -out NEW` for a certificate, `openssl pkcs12 -in FILE -nodes -out NEW` for PKCS#12",
-            FileFault::NoCertificate => "name a file with a block `BEGIN CERTIFICATE`",
-            FileFault::NoKey => "put the client's certificate and its key into one file: `cat client.crt client.key > client.pem`",
-            FileFault::Encrypted => "add `tlsCertificateKeyFilePassword=PASSWORD` to the connection string",
-            FileFault::WrongPassword => "check `tlsCertificateKeyFilePassword`, whose value is percent-encoded in a connection string",
-            FileFault::Traditional | FileFault::Encryption(_) => "encrypt the key as PKCS#8: `openssl pkcs8 -topk8 -v2 aes-256-cbc -in FILE -out NEW`, and put the certificate beside it",
-            FileFault::Mismatch => "compare the output of `openssl x509 -in FILE -noout -pubkey` and `openssl pkey -in FILE -pubout`",
-            FileFault::KeyKind => "use RSA with 2048 bits or more, ECDSA with P-256 or P-384, or Ed25519",
-        }
-        .to_owned()
-    }
-}
 
 /// Reads the file of `tlsCertificateKeyFile`. A password for a key that is not encrypted is of no effect.
 pub(super) fn read(path: &Path, password: Option<&str>) -> Result<Identity, ConnectError> {
@@ -108,4 +69,38 @@ fn decrypt(text: &str, password: &str) -> Result<PrivateKeyDer<'static>, FileFau
         error => unreadable(&error),
     })?;
     Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
+}
+
+/// The certificates in a PEM file, at least one.
+pub(super) fn read_certificates(
+    option: &'static str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let bytes = std::fs::read(path).map_err(|error| file(option, path, error))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|error| file(option, path, error))?;
+    if !certificates.is_empty() {
+        return Ok(certificates);
+    }
+    let is_pem = String::from_utf8_lossy(&bytes).contains("-----BEGIN ");
+    let fault = if is_pem {
+        FileFault::NoCertificate
+    } else {
+        FileFault::NoPem
+    };
+    Err(file(option, path, fault))
+}
+
+/// A file that an option of the connection string names, and what is wrong with it.
+pub(super) fn file(
+    option: &'static str,
+    path: &Path,
+    source: impl Into<super::error::Source>,
+) -> ConnectError {
+    ConnectError::TlsFile {
+        path: path.to_owned(),
+        option,
+        source: source.into(),
+    }
 }

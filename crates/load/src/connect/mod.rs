@@ -10,6 +10,7 @@ mod control;
 mod discover;
 mod endpoint;
 mod error;
+mod file_fault;
 mod identity;
 mod random;
 mod retries;

@@ -1,13 +1,13 @@
 //! TLS settings from the options of a connection string: whom to trust, and who we are.
 
 use super::error::ConnectError;
-use super::identity::{self, FileFault};
+use super::file_fault::FileFault;
+use super::identity::{self, CERTIFICATE_KEY_FILE, file, read_certificates};
 use super::tls_error::{TlsFault, is_authority};
 use dyno_plan::uri::{Host, TargetOptions};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
@@ -17,7 +17,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 const CA_FILE: &str = "tlsCAFile";
-pub(super) const CERTIFICATE_KEY_FILE: &str = "tlsCertificateKeyFile";
 
 /// The settings; `None` if the connection is not to be encrypted. `key_password` decrypts the client's key.
 pub(super) fn client_config(
@@ -78,40 +77,6 @@ fn roots(
         added.map_err(|error| file(CA_FILE, path, TlsFault::from(error)))?;
     }
     Ok((roots, certificates))
-}
-
-/// The certificates in a PEM file, at least one.
-pub(super) fn read_certificates(
-    option: &'static str,
-    path: &Path,
-) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
-    let bytes = std::fs::read(path).map_err(|error| file(option, path, error))?;
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
-        .collect::<Result<_, _>>()
-        .map_err(|error| file(option, path, error))?;
-    if !certificates.is_empty() {
-        return Ok(certificates);
-    }
-    let is_pem = String::from_utf8_lossy(&bytes).contains("-----BEGIN ");
-    let fault = if is_pem {
-        FileFault::NoCertificate
-    } else {
-        FileFault::NoPem
-    };
-    Err(file(option, path, fault))
-}
-
-/// A file that an option of the connection string names, and what is wrong with it.
-pub(super) fn file(
-    option: &'static str,
-    path: &Path,
-    source: impl Into<super::error::Source>,
-) -> ConnectError {
-    ConnectError::TlsFile {
-        path: path.to_owned(),
-        option,
-        source: source.into(),
-    }
 }
 
 fn setup(source: impl Into<super::error::Source>) -> ConnectError {

@@ -1,4 +1,4 @@
-//! What a server writes down of the operations that it performs, and the connections that it has left.
+//! Profilers and audit log of a server, and the connections that it has left.
 
 use super::{number_at, optional};
 use crate::connect::Control;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 /// Setting of a server with an audit log.
 const AUDIT_LOG: &str = "auditLog.destination";
-/// Databases whose profiler is asked for: each takes a command.
+/// Databases whose profiler level is read: each takes a command.
 const MOST_DATABASES: usize = 50;
 
-/// Connections that the server accepts besides those that are open; `None` if it does not say.
+/// Connections that the server would still accept; `None` if it does not say.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the connection fails.
@@ -24,7 +24,7 @@ pub fn available_connections(control: &mut Control) -> Result<Option<u64>, LoadE
     Ok(status.and_then(|status| number_at(&status, &["connections", "available"])))
 }
 
-/// Active profilers and the audit log, one text each; `None` if the server does not say. `settings` are those of the server.
+/// Active profilers and the audit log, one text each; `None` if the server does not say. `settings` are the settings of the server.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the connection fails.

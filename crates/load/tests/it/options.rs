@@ -1,4 +1,4 @@
-//! Options of connection strings with both backends: what a hint says to do works.
+//! Options of connection strings with both backends: hints name what works.
 
 use dyno_load::backend::driver::DriverTarget;
 use dyno_load::connect::{ConnectError, Connector};
@@ -31,7 +31,7 @@ const VALUES: [&str; 22] = [
     "",
 ];
 
-/// Options that mean something only beside others.
+/// Options that others need.
 const COMPANIONS: [&str; 2] = ["", "readPreference=nearest&"];
 
 fn wire(target: &Target) -> Result<(), ConnectError> {

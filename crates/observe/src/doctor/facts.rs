@@ -65,9 +65,9 @@ pub struct ServerFacts {
     pub authentication: Option<bool>,
     /// Time of empty commands.
     pub round_trip: Option<RoundTrip>,
-    /// Connections that it accepts besides those that are open.
+    /// Connections that it would still accept.
     pub available_connections: Option<u64>,
-    /// What it writes down of each operation or of many, such as ``profiler of `bench` at level 2``; `None` if it was not asked.
+    /// Active profilers and audit log, one text each; `None` if the server does not say.
     pub tracing: Option<Vec<String>>,
 }
 

@@ -308,7 +308,7 @@ fn parse_parts(
             .collect::<Result<_, _>>()?;
     }
     if target.options.direct_connection == Some(true) {
-        // There is nothing to choose: every read goes to the one server.
+        // All reads go to the one server.
         let unsupported = &mut target.unsupported_by_wire;
         unsupported.retain(|option| !options::CHOOSE_MEMBER.contains(&option.name.as_str()));
     }
@@ -318,7 +318,7 @@ fn parse_parts(
     Ok((target, credentials))
 }
 
-/// What stands between the hosts and the options.
+/// The part between hosts and options.
 fn path_of(tail: &str) -> &str {
     tail.split_once('?').map_or(tail, |(path, _)| path)
 }

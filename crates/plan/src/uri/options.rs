@@ -236,6 +236,10 @@ fn check(parsed: &Parsed) -> Result<(), UriError> {
     if options.tls_insecure && options.tls_allow_invalid_hostnames {
         return conflict("`tlsInsecure`", "`tlsAllowInvalidHostnames`");
     }
+    let concern = &options.write_concern;
+    if concern.w == Some(W::Number(0)) && concern.journal == Some(true) {
+        return conflict("`w=0`", "`journal=true`");
+    }
     let mode = options.read_preference.as_deref();
     if matches!(mode, None | Some("primary")) {
         let mut given = parsed.parameters.iter().map(|(name, _)| *name);
@@ -301,7 +305,7 @@ fn neither(name: &'static str, value: &str) -> Result<Refusal, UriError> {
         "serverSelectionTryOnce" => {
             boolean(name, value)?;
             (
-                "a server is looked for until `serverSelectionTimeoutMS` is over",
+                "the search for a server lasts until `serverSelectionTimeoutMS`",
                 REMOVE,
             )
         }
@@ -326,10 +330,6 @@ fn neither(name: &'static str, value: &str) -> Result<Refusal, UriError> {
                 "remove it and use `--timeout`",
             )
         }
-        "w" if value == "0" => (
-            "the end of an unacknowledged write cannot be measured",
-            "use `w=1`",
-        ),
         _ => return Ok(None),
     }))
 }
@@ -373,7 +373,7 @@ fn interpret_one(
         // Kept among the secrets.
         "tlsCertificateKeyFilePassword" => {}
         "tlsInsecure" => options.tls_insecure = boolean(name, value)?,
-        "w" => options.write_concern.w = Some(acknowledgement(name, value)?),
+        "w" => return acknowledgement(options, name, value),
         "wTimeoutMS" => options.write_concern.wtimeout_ms = Some(number(name, value)?),
         "zlibCompressionLevel" => match number::<i32>(name, value)? {
             level @ -1..=9 => options.zlib_compression_level = Some(level),
@@ -386,6 +386,9 @@ fn interpret_one(
 
 /// Shortest time between two looks of a driver at a server.
 const LEAST_HEARTBEAT_MS: u64 = 500;
+
+/// Shortest `maxStalenessSeconds` of a driver.
+const LEAST_STALENESS_S: i64 = 90;
 
 const UUID_REPRESENTATIONS: [&str; 5] = [
     "standard",
@@ -426,7 +429,11 @@ fn interpret_partly_supported(
             check_tags(name, value)?;
             PRIMARY_ONLY
         }
-        "maxStalenessSeconds" => when(number::<i64>(name, value)? != -1, PRIMARY_ONLY),
+        "maxStalenessSeconds" => match number::<i64>(name, value)? {
+            -1 => None,
+            LEAST_STALENESS_S.. => PRIMARY_ONLY,
+            _ => return Err(invalid(name, value, "-1, or a number of seconds from 90")),
+        },
         "minPoolSize" => when(number::<u32>(name, value)? != 0, NO_POOL),
         "maxConnecting" => {
             above_zero(name, value)?;
@@ -476,13 +483,23 @@ fn interpret_partly_supported(
     })
 }
 
-fn acknowledgement(name: &'static str, value: &str) -> Result<W, UriError> {
+fn acknowledgement(
+    options: &mut TargetOptions,
+    name: &'static str,
+    value: &str,
+) -> Result<Refusal, UriError> {
     let is_number = value.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-    Ok(match value {
+    let w = match value {
         "majority" => W::Majority,
         _ if is_number => W::Number(number(name, value)?),
         tag => W::Tag(tag.into()),
-    })
+    };
+    let refusal = (w == W::Number(0)).then_some((
+        "the end of an unacknowledged write cannot be measured",
+        "use `w=1`",
+    ));
+    options.write_concern.w = Some(w);
+    Ok(refusal)
 }
 
 fn above_zero(name: &'static str, value: &str) -> Result<u64, UriError> {
@@ -493,7 +510,7 @@ fn above_zero(name: &'static str, value: &str) -> Result<u64, UriError> {
     Ok(number)
 }
 
-/// Refuses tags that are not `name:value`, separated by commas; none at all stand for any member.
+/// Refuses tags that are not `name:value`, separated by commas. An empty value means any member.
 fn check_tags(name: &'static str, value: &str) -> Result<(), UriError> {
     let mut tags = value.split(',').filter(|_| !value.is_empty());
     if tags.all(|tag| tag.split(':').count() == 2) {

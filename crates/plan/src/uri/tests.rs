@@ -199,6 +199,7 @@ fn wrong_values_name_the_option_and_what_it_takes() {
         "readPreference=first",
         "serverSelectionTimeoutMS=0",
         "heartbeatFrequencyMS=499",
+        "maxStalenessSeconds=89",
         "maxConnecting=0",
         "uuidRepresentation=legacy",
         "readPreferenceTags=ny",
@@ -228,6 +229,7 @@ fn what_the_wire_backend_cannot_honour_is_listed_by_name() {
     for text in [
         "readPreference=secondary",
         "loadBalanced=true",
+        "w=0",
         "minPoolSize=3",
         "waitQueueTimeoutMS=10",
         "heartbeatFrequencyMS=1000",
@@ -252,7 +254,6 @@ fn what_the_wire_backend_cannot_honour_is_listed_by_name() {
 #[test]
 fn options_that_neither_backend_honours_are_refused() {
     for text in [
-        "w=0",
         "proxyHost=p",
         "timeoutMS=100",
         "tlsDisableOCSPEndpointCheck=false",
@@ -348,6 +349,7 @@ fn contradictions_are_errors() {
     for text in [
         "mongodb://h/?tls=false&tlsCAFile=ca.pem",
         "mongodb://h/?tlsInsecure=true&tlsAllowInvalidCertificates=true",
+        "mongodb://h/?w=0&journal=true",
         "mongodb://a,b/?directConnection=true",
         "mongodb+srv://h.example.org/?directConnection=true",
         "mongodb+srv://h.example.org/?srvMaxHosts=2&replicaSet=rs0",

@@ -1,7 +1,7 @@
 //! The connection string: `mongodb.url` with the options that YCSB keeps in properties of their own.
 
 use super::reader::Reader;
-use crate::uri::{self, Credentials, Target, UriError, has_option, with_option};
+use crate::uri::{self, Credentials, Target, has_option, with_option};
 
 /// Where YCSB's MongoDB binding connects when nothing is said.
 pub(super) const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
@@ -61,30 +61,8 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
     if text == url {
         return Some(Address { text, target });
     }
-    let (target, _) = merged(reader, url, &text)?;
+    let (target, _) = parsed(reader, &text)?;
     Some(Address { text, target })
-}
-
-/// Parses the connection string with its additions. What is wrong now comes from one of them, and is called by its name.
-fn merged(reader: &mut Reader<'_>, url: &str, text: &str) -> Option<(Target, Option<Credentials>)> {
-    if let Err(UriError::UnsupportedOption {
-        name, reason, hint, ..
-    }) = uri::parse(text)
-        && !has_option(url, name)
-        && let Some(property) = property_of_option(name)
-    {
-        let hint = match property {
-            "mongodb.writeConcern" => "use `mongodb.writeConcern=acknowledged`",
-            _ => hint,
-        };
-        reader.problem(
-            property,
-            format!("`{property}` is not supported: {reason}"),
-            hint,
-        );
-        return None;
-    }
-    parsed(reader, text)
 }
 
 fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credentials>)> {

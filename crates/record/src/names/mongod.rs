@@ -307,7 +307,7 @@ metrics! {
         TARGET_PER_S = "flow_control.{}.target_per_s";
     }
 
-    /// What the server admits: it sizes its own tickets since 7.0, and rejects and defers requests since 8.2 and 8.3.
+    /// Admission of requests: the server sizes its own tickets from 7.0 on, and rejects requests from 8.2 on.
     admission {
         /// Times per second that it raised the number of tickets.
         TICKETS_RAISED_PER_S = "admission.{}.tickets_raised_per_s";

@@ -46,7 +46,7 @@ pub(crate) fn start(arguments: &[&str]) -> Option<Mongod> {
         let digits = port.split(|c: char| !c.is_ascii_digit()).next()?;
         digits.parse().ok()
     });
-    // The server would end if nobody read what it prints.
+    // The server ends when its output is closed.
     std::thread::spawn(move || lines.for_each(drop));
     let port = port.expect("the server says where it listens");
     Some(Mongod {

@@ -9,7 +9,6 @@ use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa
 use std::process::Command;
 
 fn driver(uri: &str) -> Result<DriverTarget, LoadError> {
-    // What is wrong is known long before the driver gives up.
     let (target, credentials) = parse(&format!("{uri}&serverSelectionTimeoutMS=3000"));
     DriverTarget::new(&target, credentials.as_ref())
 }
