@@ -150,7 +150,7 @@ impl PhaseAccumulator {
         for histogram in &window.histograms {
             let name = &window.operations[histogram.operation].operation;
             let merged = self.operation(name).distribution.get_mut(histogram.clock);
-            merged.add(&histogram.values)?;
+            histogram.values.add_to(merged)?;
         }
         for row in &window.errors {
             self.add_errors(&row.kind, row.count);

@@ -1,7 +1,9 @@
 //! Histograms as bytes: the compressed V2 form of HdrHistogram, in `latency.hlog` and on the way from an agent.
 
-use crate::interval::SIGNIFICANT_DIGITS;
+use crate::interval::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
+use crate::sparse::SparseHistogram;
 use flate2::read::ZlibDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use std::io::Read;
@@ -12,9 +14,16 @@ const UNCOMPRESSED: u32 = 0x1c84_9313;
 /// Most bytes of counts: a histogram over all 64-bit values with our digits has 55 × 1024 counters of at most 9 bytes.
 const MOST_BYTES: u32 = 55 * 1024 * 9;
 
-/// Reads histograms; keeps its buffer between them.
+/// Bytes before the counts: cookie, length, normalizing offset, digits, bounds, ratio.
+const HEADER_BYTES: usize = 40;
+
+/// Reads histograms; keeps its buffers between them.
 #[derive(Default)]
-pub struct HistogramReader(Deserializer);
+pub struct HistogramReader {
+    library: Deserializer,
+    inflated: Vec<u8>,
+    inflater: Option<Decompress>,
+}
 
 impl HistogramReader {
     /// The histogram in these bytes. Memory is bounded: a header may announce gigabytes, and the library would take them
@@ -33,9 +42,83 @@ impl HistogramReader {
                 "it announces {length} bytes with {digits} significant digits, but at most {MOST_BYTES} with {SIGNIFICANT_DIGITS} are possible"
             ));
         }
-        let histogram = self.0.deserialize(&mut bytes);
+        let histogram = self.library.deserialize(&mut bytes);
         histogram.map_err(|error| error.to_string())
     }
+
+    /// The same by the counters that are not 0.
+    pub(crate) fn read_sparse(&mut self, bytes: &[u8]) -> Result<SparseHistogram, String> {
+        match self.own_counts(bytes) {
+            Some(histogram) => Ok(histogram),
+            // It has other bounds, or something is wrong with it.
+            None => {
+                let other = self.read(bytes)?;
+                SparseHistogram::of_other(&other).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Those of a latency histogram without any fault.
+    fn own_counts(&mut self, bytes: &[u8]) -> Option<SparseHistogram> {
+        let (outer, compressed) = bytes.split_at_checked(8)?;
+        let length = usize::try_from(number(outer, 4)).ok()?;
+        let compressed = compressed.get(..length)?;
+        self.inflated.clear();
+        self.inflated.reserve(HEADER_BYTES + MOST_BYTES as usize);
+        let inflater = self.inflater.get_or_insert_with(|| Decompress::new(true));
+        inflater.reset(true);
+        let status =
+            inflater.decompress_vec(compressed, &mut self.inflated, FlushDecompress::Finish);
+        let (inner, counts) = self.inflated.split_at_checked(HEADER_BYTES)?;
+        let own = own_header(u32::try_from(counts.len()).ok()?);
+        let is_own = number(outer, 0) == COMPRESSED && inner == own.as_slice();
+        let is_whole = matches!(status, Ok(Status::StreamEnd));
+        (is_own && is_whole).then(|| of_counts(counts)).flatten()
+    }
+}
+
+/// Header of a histogram with the bounds of all latency histograms and so many bytes of counts.
+fn own_header(length: u32) -> Vec<u8> {
+    let numbers = [UNCOMPRESSED, length, 0, u32::from(SIGNIFICANT_DIGITS)];
+    let mut header: Vec<u8> = numbers.into_iter().flat_map(u32::to_be_bytes).collect();
+    header.extend(LOWEST_NS.to_be_bytes());
+    header.extend(HIGHEST_NS.to_be_bytes());
+    header.extend(1_f64.to_be_bytes());
+    header
+}
+
+/// Numbers in groups of seven bits, the least first, the ninth byte whole; signs in the lowest bit. Below 0 it is so many counters
+/// that are 0, else one counter.
+fn of_counts(bytes: &[u8]) -> Option<SparseHistogram> {
+    let mut found = SparseHistogram::default();
+    let mut bytes = bytes.iter();
+    let (mut counter, mut total) = (0_u64, 0_u64);
+    while let Some(mut byte) = bytes.next() {
+        let mut encoded = u64::from(byte & 0x7f);
+        let mut shift = 7;
+        while byte & 0x80 != 0 && shift <= 56 {
+            byte = bytes.next()?;
+            let bits = if shift == 56 { *byte } else { byte & 0x7f };
+            encoded |= u64::from(bits) << shift;
+            shift += 7;
+        }
+        let number = (encoded >> 1) as i64 ^ -((encoded & 1) as i64);
+        if number < 0 {
+            counter = counter.checked_add(number.unsigned_abs())?;
+            continue;
+        }
+        if number > 0 {
+            found.push(counter, number as u64)?;
+            total = total.checked_add(number as u64)?;
+        }
+        counter = counter.checked_add(1)?;
+    }
+    Some(found)
+}
+
+fn number(bytes: &[u8], place: usize) -> u32 {
+    let bytes = bytes.iter().skip(place).take(4);
+    bytes.fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 /// Outer cookie; then, compressed: cookie, length of the counts, normalizing offset, significant digits.
@@ -45,11 +128,6 @@ fn header(bytes: &[u8]) -> std::io::Result<[u32; 5]> {
     rest.read_exact(&mut outer)?;
     let mut inner = [0; 16];
     ZlibDecoder::new(rest).read_exact(&mut inner)?;
-    let number = |bytes: &[u8], place: usize| {
-        bytes[place..place + 4]
-            .iter()
-            .fold(0, |number, byte| number << 8 | u32::from(*byte))
-    };
     Ok([
         number(&outer, 0),
         number(&inner, 0),
@@ -100,6 +178,56 @@ mod tests {
             .serialize(&histogram, &mut bytes)
             .unwrap();
         assert_eq!(HistogramReader::default().read(&bytes).unwrap(), histogram);
+    }
+
+    #[test]
+    fn the_counters_that_are_not_0_are_those_of_the_library() {
+        let mut reader = HistogramReader::default();
+        let mut histogram = latency_histogram();
+        for round in 0..40_u64 {
+            // Counts of one byte and of nine, next to each other and far apart.
+            for value in (0..36).map(|power| (1_u64 << power) + 7_000 * round) {
+                let count = 1_u64 << ((value + round) % 50);
+                histogram.record_n(value.min(HIGHEST_NS), count).unwrap();
+            }
+            let mut bytes = Vec::new();
+            let mut serializer = V2DeflateSerializer::new();
+            serializer.serialize(&histogram, &mut bytes).unwrap();
+            assert!(
+                reader.own_counts(&bytes).is_some(),
+                "it is read without the library"
+            );
+            assert_eq!(
+                reader.read_sparse(&bytes).unwrap().to_histogram(),
+                histogram
+            );
+            // What is cut off is refused, as by the library.
+            assert!(reader.read_sparse(&bytes[..bytes.len() / 2]).is_err());
+        }
+        let empty = latency_histogram();
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&empty, &mut bytes)
+            .unwrap();
+        assert_eq!(reader.read_sparse(&bytes).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn histograms_with_other_bounds_are_read_by_the_library() {
+        let mut other = Histogram::<u64>::new_with_bounds(1, 1 << 40, 2).unwrap();
+        other.record_n(5_000_000, 3).unwrap();
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&other, &mut bytes)
+            .unwrap();
+        let mut reader = HistogramReader::default();
+        assert_eq!(reader.read_sparse(&bytes).unwrap().len(), 3);
+        other.record(1 << 39).unwrap();
+        bytes.clear();
+        V2DeflateSerializer::new()
+            .serialize(&other, &mut bytes)
+            .unwrap();
+        assert!(reader.read_sparse(&bytes).is_err(), "beyond 60 s");
     }
 
     #[test]

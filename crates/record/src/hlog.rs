@@ -5,6 +5,7 @@
 
 use crate::error::RecordError;
 use crate::histogram::HistogramReader;
+use crate::sparse::SparseHistogram;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -103,7 +104,7 @@ impl Decoder {
         &mut self,
         line: &str,
         expected_tag: &str,
-    ) -> Result<Histogram<u64>, String> {
+    ) -> Result<SparseHistogram, String> {
         let mut with_end = String::with_capacity(line.len() + 1);
         with_end.push_str(line);
         with_end.push('\n');
@@ -122,7 +123,7 @@ impl Decoder {
             .decode_vec(entry.encoded_histogram(), &mut self.bytes)
             .map_err(|error| format!("the histogram is not base64: {error}"))?;
         self.reader
-            .read(&self.bytes)
+            .read_sparse(&self.bytes)
             .map_err(|error| format!("the histogram cannot be decoded: {error}"))
     }
 }
@@ -164,6 +165,7 @@ mod tests {
             .histogram(line.trim_end(), "measure.read.response")
             .unwrap();
         assert_eq!(histogram.len(), 10);
+        let histogram = histogram.to_histogram();
         assert!(histogram.equivalent(histogram.max(), 1_500_000));
     }
 

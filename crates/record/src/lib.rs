@@ -50,6 +50,7 @@ pub mod responses;
 pub mod schema;
 mod series;
 pub mod server;
+mod sparse;
 pub mod statement;
 pub mod storage;
 pub mod summary;

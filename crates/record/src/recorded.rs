@@ -125,7 +125,7 @@ impl From<windows::Window> for RecordedWindow {
                 Clock::Service => &mut operation.service,
                 Clock::StartDelay => &mut operation.start_delay,
             };
-            latency.values = Some(histogram.values);
+            latency.values = Some(histogram.values.to_histogram());
         }
         let errors = window.errors.into_iter().map(|row| RecordedError {
             operation: row.operation,

@@ -5,6 +5,7 @@ use crate::error::RecordError;
 use crate::hlog::Clock;
 use crate::model::{PhaseKind, RunDocument};
 use crate::plain_file;
+use crate::sparse::{SparseHistogram, merged};
 use crate::windows::{self, Windows};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +44,7 @@ pub fn responses(
     operation: Option<&str>,
 ) -> Result<Vec<WindowResponses>, RecordError> {
     let common = common_window(directory, phase)?;
-    let mut windows = Windows::open(directory)?;
+    let mut windows = Windows::open_responses(directory)?;
     let mut found = Vec::new();
     while let Some(window) = windows.next_window()? {
         if window.interval.phase == phase {
@@ -73,7 +74,7 @@ pub fn by_operation(
     most_windows: usize,
 ) -> Result<PhaseResponses, RecordError> {
     let common = common_window(directory, phase)?;
-    let mut windows = Windows::open(directory)?;
+    let mut windows = Windows::open_responses(directory)?;
     let mut all = Grouped::new(most_windows);
     let mut operations: BTreeMap<String, Grouped> = BTreeMap::new();
     while let Some(window) = windows.next_window()? {
@@ -168,11 +169,8 @@ impl WindowResponses {
         self.is_outside |= next.is_outside;
         self.succeeded += next.succeeded;
         self.failed += next.failed;
-        let mut counts: BTreeMap<u64, u64> = self.response_ns.iter().copied().collect();
-        for (value, count) in &next.response_ns {
-            *counts.entry(*value).or_default() += count;
-        }
-        self.response_ns = counts.into_iter().collect();
+        let own = std::mem::take(&mut self.response_ns);
+        self.response_ns = merged(own, &next.response_ns);
     }
 }
 
@@ -215,15 +213,12 @@ fn of_window(
         Some(wanted) => name == wanted,
         None => name != READ_MODIFY_WRITE,
     };
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut counts = SparseHistogram::default();
     let wanted = window.histograms.iter().filter(|entry| {
         matches!(entry.clock, Clock::Response) && is_wanted(names[entry.operation])
     });
     for entry in wanted {
-        for value in entry.values.iter_recorded() {
-            let middle = entry.values.median_equivalent(value.value_iterated_to());
-            *counts.entry(middle).or_default() += value.count_at_value();
-        }
+        counts.merge(&entry.values);
     }
     let row = &window.interval;
     let is_one = |name: &str| operation.is_some_and(|wanted| wanted == name);
@@ -240,6 +235,6 @@ fn of_window(
             None => row.failed,
             Some(_) => one.map_or(0, |row| row.errors),
         },
-        response_ns: counts.into_iter().collect(),
+        response_ns: counts.middles().collect(),
     }
 }

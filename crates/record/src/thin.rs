@@ -2,13 +2,13 @@
 //! windows, so that reading it takes no more memory the longer it was.
 
 use crate::hlog::Clock;
-use crate::interval::{WindowCounts, latency_histogram};
+use crate::interval::WindowCounts;
 use crate::model::PhaseKind;
 use crate::reader::{IntervalPoint, SeriesPoint, WindowLatency};
 use crate::series::{IntervalRow, OperationRow};
+use crate::sparse::SparseHistogram;
 use crate::summary::mean_us;
 use crate::windows::Window;
-use hdrhistogram::Histogram;
 
 const NS_PER_S: f64 = 1e9;
 const NS_PER_US: f64 = 1e3;
@@ -40,8 +40,9 @@ struct OpenSeries {
 }
 
 /// A clock of an operation of these windows.
+#[derive(Default)]
 struct Merged {
-    values: Histogram<u64>,
+    values: SparseHistogram,
     sum_ns: u128,
 }
 
@@ -56,15 +57,15 @@ impl Thinner {
         }
     }
 
-    /// Adds the next window. An error means that its histograms do not fit.
-    pub(crate) fn add(&mut self, window: &Window) -> Result<(), hdrhistogram::AdditionError> {
+    /// Adds the next window.
+    pub(crate) fn add(&mut self, window: &Window) {
         if self.windows_per_point == 1 {
             let row = &window.interval;
             let place = (row.phase, row.index, row.start_ns, row.duration_ns);
             self.intervals.push(interval_point(place, &row.counts()));
             self.series
                 .extend(window.operations.iter().map(series_point));
-            return Ok(());
+            return;
         }
         if self
             .open
@@ -76,11 +77,10 @@ impl Thinner {
         let open = self
             .open
             .get_or_insert_with(|| OpenPoint::begin(&window.interval));
-        open.add(window)?;
+        open.add(window);
         if open.windows == self.windows_per_point {
             self.close();
         }
-        Ok(())
     }
 
     fn close(&mut self) {
@@ -121,7 +121,7 @@ impl OpenPoint {
         }
     }
 
-    fn add(&mut self, window: &Window) -> Result<(), hdrhistogram::AdditionError> {
+    fn add(&mut self, window: &Window) {
         self.windows += 1;
         self.duration_ns += window.interval.duration_ns;
         self.counts.add(&window.interval.counts());
@@ -137,12 +137,11 @@ impl OpenPoint {
         for histogram in &window.histograms {
             let series = self.series(&window.operations[histogram.operation].operation);
             match histogram.clock {
-                Clock::Response => series.response.values.add(&histogram.values)?,
-                Clock::Service => series.service.values.add(&histogram.values)?,
+                Clock::Response => series.response.values.merge(&histogram.values),
+                Clock::Service => series.service.values.merge(&histogram.values),
                 Clock::StartDelay => {}
             }
         }
-        Ok(())
     }
 
     fn series(&mut self, operation: &str) -> &mut OpenSeries {
@@ -175,25 +174,15 @@ impl OpenSeries {
                 response: WindowLatency::default(),
                 service: WindowLatency::default(),
             },
-            response: Merged::new(),
-            service: Merged::new(),
+            response: Merged::default(),
+            service: Merged::default(),
         }
     }
 }
 
 impl Merged {
-    fn new() -> Self {
-        Merged {
-            values: latency_histogram(),
-            sum_ns: 0,
-        }
-    }
-
     fn latency(&self) -> WindowLatency {
-        let at_us = |quantile: f64| {
-            let value_ns = self.values.value_at_quantile(quantile);
-            value_ns.min(self.values.max()) as f64 / NS_PER_US
-        };
+        let at_us = |quantile: f64| self.values.value_at_quantile(quantile) as f64 / NS_PER_US;
         WindowLatency {
             mean_us: mean_us(self.sum_ns, self.values.len()),
             p50_us: at_us(0.5),

@@ -8,8 +8,8 @@ use crate::hlog::{self, Clock, Decoder};
 use crate::lines::Lines;
 use crate::model::PhaseKind;
 use crate::series::{ErrorRow, IntervalRow, OperationRow, Row};
+use crate::sparse::SparseHistogram;
 use crate::writer::{ERRORS, INTERVALS, LATENCY, OPERATIONS};
-use hdrhistogram::Histogram;
 use std::path::Path;
 
 /// One recording window as it was written.
@@ -25,7 +25,7 @@ pub(crate) struct WindowHistogram {
     /// Place of its operation in the window's `operations`.
     pub(crate) operation: usize,
     pub(crate) clock: Clock,
-    pub(crate) values: Histogram<u64>,
+    pub(crate) values: SparseHistogram,
 }
 
 /// Windows that a run directory holds, at least; found without parsing them.
@@ -46,6 +46,8 @@ pub(crate) struct Windows {
     errors: Lines,
     latency: Lines,
     decoder: Decoder,
+    /// Clocks whose histograms are decoded.
+    clocks: &'static [Clock],
     /// The window that lacks rows, and the file that should have them.
     incomplete: Option<String>,
 }
@@ -59,7 +61,16 @@ impl Windows {
             errors: open_table::<ErrorRow>(&directory.join(ERRORS))?,
             latency: Lines::open(&directory.join(LATENCY))?,
             decoder: Decoder::default(),
+            clocks: &Clock::ALL,
             incomplete: None,
+        })
+    }
+
+    /// The same with the histograms of response times only.
+    pub(crate) fn open_responses(directory: &Path) -> Result<Windows, RecordError> {
+        Ok(Windows {
+            clocks: &[Clock::Response],
+            ..Windows::open(directory)?
         })
     }
 
@@ -176,6 +187,9 @@ impl Windows {
                 let Some(line) = next_content(&mut self.latency)? else {
                     return Ok(None);
                 };
+                if !self.clocks.contains(&clock) {
+                    continue;
+                }
                 let tag = hlog::tag(row.phase.as_str(), &row.operation, clock);
                 let decoded = self.decoder.histogram(line, &tag).and_then(|histogram| {
                     check_count(&histogram, row.count)?;
@@ -192,7 +206,7 @@ impl Windows {
     }
 }
 
-fn check_count(histogram: &Histogram<u64>, count: u64) -> Result<(), String> {
+fn check_count(histogram: &SparseHistogram, count: u64) -> Result<(), String> {
     if histogram.len() == count {
         return Ok(());
     }

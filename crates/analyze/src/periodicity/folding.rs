@@ -4,6 +4,7 @@ use super::contrast::{Contrasts, FEWEST_PERIODS};
 use crate::robust::normal_tail;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
+use std::ops::Range;
 
 /// Cycles that are folded with one phase. Occurrences whose distances vary by 5 % drift by a tenth of the period in
 /// them.
@@ -56,13 +57,14 @@ struct Trial {
 /// The pattern that is least likely by chance. `None` if the series is too short.
 pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
     let mut cells: BTreeMap<(i32, usize), Cell> = BTreeMap::new();
+    let mut sums = Vec::new();
     for contrasts in widths(series.len()).filter_map(|width| Contrasts::of(series, width)) {
         let scores = contrasts.scores();
         for period in periods(&contrasts) {
             let octave = period.log2().floor() as i32;
             let cell = cells.entry((octave, contrasts.width)).or_default();
             cell.trials += 2.0 * INDEPENDENT_RATIO;
-            let stretches = folded(&scores, period, contrasts.width);
+            let stretches = folded(&scores, period, contrasts.width, &mut sums);
             for direction in [1.0, -1.0] {
                 let log_p = log_p_value(&stretches, direction);
                 if cell.best.is_none_or(|best| log_p < best.log_p) {
@@ -87,7 +89,12 @@ pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
 
 fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
     let contrasts = Contrasts::of(series, trial.width)?;
-    let stretches = folded(&contrasts.scores(), trial.period, trial.width);
+    let stretches = folded(
+        &contrasts.scores(),
+        trial.period,
+        trial.width,
+        &mut Vec::new(),
+    );
     let first_box = |stretch: &Stretch| {
         if trial.direction > 0.0 {
             stretch.highest.place
@@ -150,8 +157,8 @@ struct Stretch {
     lowest: Extreme,
 }
 
-/// Folds the scores by a period, in stretches of equal length.
-fn folded(scores: &[f64], period: f64, width: usize) -> Vec<Stretch> {
+/// Folds the scores by a period, in stretches of equal length. `sums` is room that is used again.
+fn folded(scores: &[f64], period: f64, width: usize, sums: &mut Vec<f64>) -> Vec<Stretch> {
     let cycles = scores.len() as f64 / period;
     let count = if cycles <= MOST_CYCLES as f64 * WHOLE_FACTOR {
         1
@@ -164,18 +171,25 @@ fn folded(scores: &[f64], period: f64, width: usize) -> Vec<Stretch> {
         .take_while(|offset| *offset <= bound(1) + 1)
         .collect();
     (0..count)
-        .map(|number| folded_stretch(scores, bound(number), bound(number + 1), &offsets, width))
+        .map(|number| {
+            let bounds = bound(number)..bound(number + 1);
+            folded_stretch(scores, bounds, &offsets, width, sums)
+        })
         .collect()
 }
+
+/// Steps of the phase up to which the sums of all phases are made, cycle by cycle: the scores are then read in their order.
+const DENSE_STEPS: usize = 4;
 
 /// Folds one stretch; the second offset is the period.
 fn folded_stretch(
     scores: &[f64],
-    start: usize,
-    end: usize,
+    bounds: Range<usize>,
     offsets: &[usize],
     width: usize,
+    sums: &mut Vec<f64>,
 ) -> Stretch {
+    let Range { start, end } = bounds;
     let none = Extreme {
         size: 0.0,
         place: start,
@@ -183,14 +197,25 @@ fn folded_stretch(
     let (mut highest, mut lowest, mut phases) = (none, none, 0.0);
     let period = offsets.get(1).copied().unwrap_or(end - start);
     let inside = &scores[start..end];
-    for phase in (0..period).step_by((width / PHASES_PER_WIDTH).max(1)) {
-        let places = offsets.iter().map(|offset| phase + offset);
-        let (mut sum, mut count) = (0.0, 0.0);
-        for score in places.map_while(|place| inside.get(place)) {
-            sum += score;
-            count += 1.0;
+    let step = (width / PHASES_PER_WIDTH).max(1);
+    sums.clear();
+    sums.resize(period, 0.0);
+    for cycle in offsets.iter().map_while(|offset| inside.get(*offset..)) {
+        if step <= DENSE_STEPS {
+            sums.iter_mut()
+                .zip(cycle)
+                .for_each(|(sum, score)| *sum += score);
+        } else {
+            let both = sums.iter_mut().zip(cycle).step_by(step);
+            both.for_each(|(sum, score)| *sum += score);
         }
-        let size = sum / f64::max(count, 1.0).sqrt();
+    }
+    let mut count = offsets.len();
+    for (phase, sum) in sums.iter().enumerate().step_by(step) {
+        while count > 0 && offsets[count - 1] + phase >= inside.len() {
+            count -= 1;
+        }
+        let size = sum / (count.max(1) as f64).sqrt();
         let place = start + phase;
         phases += 1.0;
         if size > highest.size {
@@ -247,7 +272,7 @@ mod tests {
         for place in [7, 27, 47, 67, 87] {
             scores[place] = 2.0;
         }
-        let stretches = folded(&scores, 20.0, 1);
+        let stretches = folded(&scores, 20.0, 1, &mut Vec::new());
         assert_eq!(stretches.len(), 1);
         assert_eq!(stretches[0].highest.place, 7);
         assert!((stretches[0].highest.size - 10.0 / 5.0_f64.sqrt()).abs() < 1e-12);
@@ -260,13 +285,13 @@ mod tests {
         for cycle in 0..16 {
             scores[cycle * 10 + 3] = 3.0;
         }
-        let one = log_p_value(&folded(&scores, 10.0, 1), 1.0);
+        let one = log_p_value(&folded(&scores, 10.0, 1, &mut Vec::new()), 1.0);
         assert_eq!(one, 0.0);
         for cycle in 16..64 {
             // Each stretch with a phase of its own.
             scores[cycle * 10 + cycle / 16] = 3.0;
         }
-        let all = log_p_value(&folded(&scores, 10.0, 1), 1.0);
+        let all = log_p_value(&folded(&scores, 10.0, 1, &mut Vec::new()), 1.0);
         assert!(all < -100.0, "{all}");
     }
 

@@ -51,7 +51,12 @@ pub(crate) struct HistogramTable {
     rows: Vec<Vec<(usize, u64)>>,
     /// Per interval: number of values, and their sum.
     totals: Vec<(f64, f64)>,
+    /// Per interval and group of [`GROUP`] buckets: where it begins in the row, and how many values it has.
+    groups: Vec<Vec<(usize, u64)>>,
 }
+
+/// Buckets that are skipped at once in the search for a percentile.
+const GROUP: usize = 64;
 
 impl HistogramTable {
     pub(crate) fn new<'a>(histograms: impl Iterator<Item = &'a SparseHistogram> + Clone) -> Self {
@@ -80,26 +85,61 @@ impl HistogramTable {
             (histogram.total() as f64, sum)
         };
         let totals = histograms.clone().map(total).collect();
-        let rows = histograms.map(row).collect();
+        let rows: Vec<Vec<(usize, u64)>> = histograms.map(row).collect();
+        let group = |row: &Vec<(usize, u64)>| {
+            let starts = (0..=values.len().div_ceil(GROUP)).map(|group| {
+                let start = row.partition_point(|(bucket, _)| *bucket < group * GROUP);
+                let end = row.partition_point(|(bucket, _)| *bucket < (group + 1) * GROUP);
+                (start, row[start..end].iter().map(|(_, count)| count).sum())
+            });
+            starts.collect()
+        };
+        let groups = rows.iter().map(group).collect();
         Self {
             values,
             rows,
             totals,
+            groups,
         }
     }
 
-    /// The merged histogram of intervals, each as often as it comes.
-    pub(crate) fn merged(&self, intervals: impl Iterator<Item = usize>) -> Merged<'_> {
-        let mut counts = vec![0; self.values.len()];
-        for interval in intervals {
-            for (bucket, count) in &self.rows[interval] {
-                counts[*bucket] += count;
+    /// The smallest value that at least this share of the values of intervals, each as often as it comes, does not exceed;
+    /// `None` if nothing was counted.
+    pub(crate) fn quantile(
+        &self,
+        intervals: impl Iterator<Item = usize>,
+        quantile: f64,
+    ) -> Option<f64> {
+        let intervals: Vec<usize> = intervals.collect();
+        let mut sums = vec![0; self.values.len().div_ceil(GROUP)];
+        for interval in &intervals {
+            for (sum, (_, count)) in sums.iter_mut().zip(&self.groups[*interval]) {
+                *sum += count;
             }
         }
-        Merged {
-            values: &self.values,
-            counts,
+        let total: u64 = sums.iter().sum();
+        // Rounding in the product must not pass the next whole number.
+        let rank = (quantile * total as f64 * (1.0 - 1e-12)).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let group = sums.iter().position(|sum| {
+            seen += sum;
+            seen >= rank
+        })?;
+        seen -= sums[group];
+        let mut counts = [0; GROUP];
+        for interval in &intervals {
+            let groups = &self.groups[*interval];
+            for (bucket, count) in &self.rows[*interval][groups[group].0..groups[group + 1].0] {
+                counts[bucket % GROUP] += count;
+            }
         }
+        let place = counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        })?;
+        self.values
+            .get(group * GROUP + place)
+            .map(|value| *value as f64)
     }
 
     /// Per interval: how many more values are above `limit` than the share `1 − quantile` of them.
@@ -138,29 +178,6 @@ impl HistogramTable {
     }
 }
 
-/// Merged counts of a selection of intervals.
-pub(crate) struct Merged<'a> {
-    values: &'a [u64],
-    counts: Vec<u64>,
-}
-
-impl Merged<'_> {
-    /// The smallest value that at least this share of the counts does not exceed; `None` if nothing
-    /// was counted.
-    pub(crate) fn quantile(&self, quantile: f64) -> Option<f64> {
-        let total: u64 = self.counts.iter().sum();
-        // Rounding in the product must not pass the next whole number.
-        let rank = (quantile * total as f64 * (1.0 - 1e-12)).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        let reached = |(_, count): &(&u64, &u64)| {
-            seen += **count;
-            seen >= rank
-        };
-        let mut buckets = self.values.iter().zip(&self.counts);
-        buckets.find(reached).map(|(value, _)| *value as f64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +200,6 @@ mod tests {
     fn merged_counts_give_the_quantiles_of_all_values() {
         let table = table();
         // 10 10 20 20 20 30 30 30
-        let all = table.merged(0..3);
         for (quantile, expected) in [
             (0.0, 10.0),
             (0.25, 10.0),
@@ -192,12 +208,32 @@ mod tests {
             (0.63, 30.0),
             (1.0, 30.0),
         ] {
-            assert_eq!(all.quantile(quantile), Some(expected), "{quantile}");
+            assert_eq!(table.quantile(0..3, quantile), Some(expected), "{quantile}");
         }
         assert_eq!(table.mean(0..3), Some(170.0 / 8.0));
-        assert_eq!(table.merged([0, 0].into_iter()).quantile(0.5), Some(10.0));
-        assert_eq!(table.merged(2..3).quantile(0.5), None);
+        assert_eq!(table.quantile([0, 0].into_iter(), 0.5), Some(10.0));
+        assert_eq!(table.quantile(2..3, 0.5), None);
         assert_eq!(table.mean(2..3), None);
+    }
+
+    #[test]
+    fn quantiles_of_many_buckets_are_those_of_all_values() {
+        let histograms: Vec<SparseHistogram> = (0..7_u64)
+            .map(|one| {
+                SparseHistogram::from_counts((0..300).map(|n| (n * (one + 1), (n + one) % 5)))
+            })
+            .collect();
+        let table = HistogramTable::new(histograms.iter());
+        let drawn = [3, 0, 3, 6, 1];
+        let counts = drawn.iter().flat_map(|one| &histograms[*one].counts);
+        let each = counts.flat_map(|(value, count)| std::iter::repeat_n(*value, *count as usize));
+        let mut all: Vec<u64> = each.collect();
+        all.sort_unstable();
+        for place in 1..=all.len() {
+            let quantile = place as f64 / all.len() as f64;
+            let found = table.quantile(drawn.into_iter(), quantile);
+            assert_eq!(found, Some(all[place - 1] as f64), "{place}");
+        }
     }
 
     #[test]

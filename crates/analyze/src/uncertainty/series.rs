@@ -221,9 +221,7 @@ impl Series {
         let value = match statistic {
             Statistic::Rate => self.rate(intervals),
             Statistic::MeanTime => self.table.mean(intervals)?,
-            Statistic::Percentile { percent } => {
-                self.table.merged(intervals).quantile(percent / 100.0)?
-            }
+            Statistic::Percentile { percent } => self.table.quantile(intervals, percent / 100.0)?,
         };
         (value.is_finite() && value > 0.0).then_some(value)
     }

@@ -1,0 +1,185 @@
+//! Latency histograms by the counters that are not 0. A window has some hundred of 27,000: only these are read, added up and
+//! asked for percentiles, which makes long runs many times faster to open.
+
+use crate::interval::{LOWEST_NS, latency_histogram};
+use hdrhistogram::Histogram;
+use hdrhistogram::errors::AdditionError;
+use std::sync::LazyLock;
+
+/// As the base-2 logarithm: the smallest step between two counters, and half of the counters of a bucket with
+/// [`SIGNIFICANT_DIGITS`](crate::interval::SIGNIFICANT_DIGITS).
+const STEP: u32 = LOWEST_NS.ilog2();
+const HALF: u32 = 10;
+
+/// Counters of a [`latency_histogram`].
+static COUNTERS: LazyLock<u32> = LazyLock::new(|| {
+    let counters = latency_histogram().distinct_values();
+    u32::try_from(counters).unwrap_or(u32::MAX)
+});
+
+/// What a [`latency_histogram`] counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SparseHistogram {
+    /// Number of the counter, ascending, with its count, which is not 0.
+    counts: Vec<(u32, u64)>,
+}
+
+/// Smallest value of a counter, and how many values it has.
+fn range(counter: u32) -> (u64, u64) {
+    let (above, low) = (counter >> HALF, u64::from(counter & ((1 << HALF) - 1)));
+    // The first bucket has both halves, each later one its upper half.
+    match above.checked_sub(1) {
+        None => (low << STEP, 1 << STEP),
+        Some(bucket) => ((low + (1 << HALF)) << (bucket + STEP), 1 << (bucket + STEP)),
+    }
+}
+
+fn highest(counter: u32) -> u64 {
+    let (lowest, length) = range(counter);
+    lowest + length - 1
+}
+
+impl SparseHistogram {
+    /// The next counter that is not 0, in ascending order; `None` if there is no such counter.
+    pub(crate) fn push(&mut self, counter: u64, count: u64) -> Option<()> {
+        let counter = u32::try_from(counter).ok().filter(|one| one < &COUNTERS)?;
+        self.counts.push((counter, count));
+        Some(())
+    }
+
+    /// What a histogram with other bounds counted.
+    ///
+    /// # Errors
+    /// It has values beyond these bounds.
+    pub(crate) fn of_other(other: &Histogram<u64>) -> Result<SparseHistogram, AdditionError> {
+        let mut own = latency_histogram();
+        own.add(other)?;
+        let mut sparse = SparseHistogram::default();
+        let counters = 0..*COUNTERS;
+        for (counter, count) in counters.map(|one| (one, own.count_at(range(one).0))) {
+            if count > 0 {
+                sparse.counts.push((counter, count));
+            }
+        }
+        Ok(sparse)
+    }
+
+    /// How many values were counted.
+    pub(crate) fn len(&self) -> u64 {
+        let counts = self.counts.iter().map(|(_, count)| *count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// The middle of each counter that is not 0, with its count.
+    pub(crate) fn middles(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter().map(|(counter, count)| {
+            let (lowest, length) = range(*counter);
+            (lowest + length / 2, *count)
+        })
+    }
+
+    /// As [`Histogram::value_at_quantile`].
+    pub(crate) fn value_at_quantile(&self, quantile: f64) -> u64 {
+        let wanted = ((quantile.min(1.0) * self.len() as f64).ceil() as u64).max(1);
+        let mut sum: u64 = 0;
+        let mut found = self.counts.iter().filter_map(|(counter, count)| {
+            sum = sum.saturating_add(*count);
+            (sum >= wanted).then(|| highest(*counter))
+        });
+        found.next().unwrap_or(0)
+    }
+
+    /// Adds what another one counted.
+    pub(crate) fn merge(&mut self, other: &SparseHistogram) {
+        let own = std::mem::take(&mut self.counts);
+        self.counts = merged(own, &other.counts);
+    }
+
+    /// Adds it to a histogram with the same bounds.
+    ///
+    /// # Errors
+    /// The bounds of the histogram are narrower.
+    pub(crate) fn add_to(&self, histogram: &mut Histogram<u64>) -> Result<(), AdditionError> {
+        self.counts.iter().try_for_each(|(counter, count)| {
+            let added = histogram.record_n(range(*counter).0, *count);
+            added.map_err(|_| AdditionError::OtherAddendValueExceedsRange)
+        })
+    }
+
+    /// The same with all counters.
+    pub(crate) fn to_histogram(&self) -> Histogram<u64> {
+        let mut histogram = latency_histogram();
+        self.add_to(&mut histogram)
+            .expect("all counters are those of this histogram");
+        histogram
+    }
+}
+
+/// Two lists of counts by ascending keys as one.
+pub(crate) fn merged<K: Ord + Copy>(own: Vec<(K, u64)>, other: &[(K, u64)]) -> Vec<(K, u64)> {
+    let mut all = Vec::with_capacity(own.len() + other.len());
+    let mut other = other.iter().copied().peekable();
+    for (key, count) in own {
+        while let Some(before) = other.next_if(|(next, _)| *next < key) {
+            all.push(before);
+        }
+        let same = other.next_if(|(next, _)| *next == key);
+        let more = same.map_or(0, |(_, count)| count);
+        all.push((key, count.saturating_add(more)));
+    }
+    all.extend(other);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[(u64, u64)]) -> (SparseHistogram, Histogram<u64>) {
+        let mut dense = latency_histogram();
+        for (value, count) in values {
+            dense.record_n(*value, *count).unwrap();
+        }
+        (SparseHistogram::of_other(&dense).unwrap(), dense)
+    }
+
+    #[test]
+    fn counters_are_those_of_the_library() {
+        let mut all = latency_histogram();
+        for counter in 0..*COUNTERS {
+            all.record(range(counter).0).unwrap();
+        }
+        let known: Vec<(u64, u64)> = all
+            .iter_recorded()
+            .map(|value| {
+                let highest = value.value_iterated_to();
+                (highest, all.median_equivalent(highest))
+            })
+            .collect();
+        let own = (0..*COUNTERS).map(|counter| {
+            let (lowest, length) = range(counter);
+            (highest(counter), lowest + length / 2)
+        });
+        assert_eq!(own.collect::<Vec<_>>(), known);
+    }
+
+    #[test]
+    fn percentiles_and_sums_are_those_of_the_library() {
+        let (mut sparse, mut dense) = of(&[(0, 3), (900, 1), (1_500_000, 500), (2_000_000_000, 7)]);
+        let (more, other) = of(&[(1_500_000, 4), (70_000, 9), (59_000_000_000, 1)]);
+        sparse.merge(&more);
+        dense.add(&other).unwrap();
+        assert_eq!(sparse.to_histogram(), dense);
+        assert_eq!(sparse.len(), dense.len());
+        for quantile in [0.001, 0.01, 0.5, 0.9, 0.99, 0.999, 1.0] {
+            let expected = dense.value_at_quantile(quantile);
+            assert_eq!(sparse.value_at_quantile(quantile), expected, "{quantile}");
+        }
+        let middles = dense.iter_recorded().map(|value| {
+            let middle = dense.median_equivalent(value.value_iterated_to());
+            (middle, value.count_at_value())
+        });
+        assert!(sparse.middles().eq(middles));
+        assert_eq!(SparseHistogram::default().value_at_quantile(0.5), 0);
+    }
+}
