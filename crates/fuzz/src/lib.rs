@@ -160,7 +160,7 @@ fn exporter_text(data: &[u8]) {
     };
     let mut reader = ExporterReader::new("node".to_owned()).with_data_in(place);
     for (at_s, text) in [(0.0, first), (1.0, second), (2.0, second)] {
-        if let Ok(reported) = reader.read(at_s, text) {
+        if let Ok(reported) = reader.read(at_s, 0.0, text) {
             let is_named = |(id, _): &(dyno_record::metrics::MetricId, f64)| {
                 let name = id.to_string();
                 !name.contains(['\n', '\r'])

@@ -68,7 +68,7 @@ impl Watched<'_> {
             let Some((busy_s, cpus)) = self.process(source, time) else {
                 return Vec::new();
             };
-            let (sum_s, most) = machines.entry(host_of(&source.subject)).or_default();
+            let (sum_s, most) = machines.entry(machine_of(source)).or_default();
             *sum_s += busy_s;
             *most = cpus.max(*most);
         }
@@ -90,7 +90,7 @@ impl Watched<'_> {
         let mut found = Machines::default();
         let (mut with_cpus, mut with_disks) = (Vec::new(), Vec::new());
         for source in self.of_kind(SourceKind::Exporter) {
-            let machine = host_of(&source.subject);
+            let machine = machine_of(source);
             let Some(table) = self.table(source) else {
                 continue;
             };
@@ -228,6 +228,12 @@ fn cpus(table: &MetricTable) -> u64 {
 fn disks(table: &MetricTable) -> impl Iterator<Item = &str> {
     let all = table.instances(disk::GROUP).into_iter();
     all.filter(|name| !NO_DISKS.iter().any(|begin| name.starts_with(begin)))
+}
+
+/// The name of a source's machine. Records of earlier versions have its address only.
+fn machine_of(source: &SourceRecord) -> &str {
+    let machine = source.machine.as_deref();
+    machine.unwrap_or_else(|| host_of(&source.subject))
 }
 
 /// The host of an address: `db1` of `db1:27017` and of `http://db1:9100/metrics`. A path is that of a socket here.

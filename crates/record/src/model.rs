@@ -290,6 +290,9 @@ pub struct SourceRecord {
     pub kind: SourceKind,
     /// What it is about: a host name, or an address.
     pub subject: String,
+    /// Machine of a server or an exporter, by the same name for all addresses of the machine.
+    #[serde(default)]
+    pub machine: Option<String>,
     /// Whether it is about a machine that a server under test runs on.
     pub of_server: bool,
     /// Time from one reading to the next, as planned.

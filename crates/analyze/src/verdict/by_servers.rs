@@ -29,7 +29,9 @@ fn of_processes(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         let mut tables = bench.tables.iter();
         let table = tables.find(|table| table.source == source.name)?;
         let (used, cpus) = of_server(table, stretch)?;
-        let (machine, _) = source.subject.rsplit_once(':').unwrap_or_default();
+        // Records of earlier versions have the address only.
+        let host = || source.subject.rsplit_once(':').unwrap_or_default().0;
+        let machine = source.machine.as_deref().unwrap_or_else(host);
         let known = machines.remove(machine);
         let sum = match known {
             None => (used, cpus),

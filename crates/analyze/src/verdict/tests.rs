@@ -276,6 +276,7 @@ impl Scene {
             name: name.to_owned(),
             kind,
             subject: "bench".to_owned(),
+            machine: None,
             of_server: kind != SourceKind::Host || !self.is_elsewhere,
             interval_s: 1.0,
             readings_per_row: 1,

@@ -1,6 +1,6 @@
 //! How busy the machines of servers elsewhere were, by what was reported from there.
 
-use super::Session;
+use super::{Session, exporters};
 use dyno_observe::reported_use::{PhaseTime, UnknownDisk, Watched};
 use dyno_plan::model::ExporterPlan;
 use dyno_record::metrics::{self, MetricTable};
@@ -19,6 +19,8 @@ impl Session<'_> {
     /// Puts into the document how busy the machines of servers elsewhere were, by what their sources reported. What was read by
     /// this program or by agents stays.
     pub(super) fn keep_reported_use(&mut self) {
+        let hostname = dyno_observe::environment::hostname();
+        exporters::name_machines(&mut self.document.sources, hostname.as_deref());
         let sources = &self.document.sources;
         let is_known = |phase: PhaseKind, kind: ResourceKind| {
             let mut all = self.document.resources.iter();

@@ -1,8 +1,9 @@
-//! Which exporters watch the machine of a server.
+//! Which machines sources watch: those that an exporter shares with a server, and those that have several names.
 
 use crate::deployment::locality;
 use dyno_observe::reported_use::host_of;
 use dyno_plan::model::ExporterPlan;
+use dyno_record::model::{SourceKind, SourceRecord};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, ToSocketAddrs};
 
@@ -19,6 +20,26 @@ pub(super) fn is_of_server(
         let mut servers = servers.iter();
         servers.any(|server| own.is_that_of(&place(server)))
     })
+}
+
+/// Names the machine of each server and exporter: one name for all addresses of a machine, that of its first source.
+pub(super) fn name_machines(sources: &mut [SourceRecord], hostname: Option<&str>) {
+    let mut known: Vec<(Place, String)> = Vec::new();
+    let is_meant = |source: &&mut SourceRecord| {
+        matches!(source.kind, SourceKind::Server | SourceKind::Exporter)
+    };
+    for source in sources.iter_mut().filter(is_meant) {
+        let place = Place::of(&source.subject, hostname, locality::is_tunnel);
+        let found = known.iter().find(|(other, _)| place.is_that_of(other));
+        let name = match (found, &place) {
+            (Some((_, name)), _) => name.clone(),
+            // The address is that of a tunnel's near end, and another port may lead to another machine.
+            (None, Place::Beyond) => address_of(&source.subject).to_owned(),
+            (None, _) => host_of(&source.subject).to_owned(),
+        };
+        source.machine = Some(name.clone());
+        known.push((place, name));
+    }
 }
 
 /// The machine that an address leads to.
@@ -65,16 +86,20 @@ impl Place {
     }
 }
 
-/// The port of `http://db1:9100/metrics`, and of `db1:27017`.
-fn port_of(address: &str) -> Option<u16> {
+/// The host and port of `http://db1:9100/metrics`, and of `db1:27017`.
+fn address_of(address: &str) -> &str {
     let place = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let place = place.split(['/', '?']).next()?;
-    place.rsplit_once(':')?.1.parse().ok()
+    place.split(['/', '?']).next().unwrap_or(place)
+}
+
+fn port_of(address: &str) -> Option<u16> {
+    address_of(address).rsplit_once(':')?.1.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::model::SourceHealth;
 
     fn place(address: &str) -> Place {
         Place::of(address, Some("bench-1"), |port| port == 7)
@@ -92,6 +117,52 @@ mod tests {
         let named = place("db.invalid:27017");
         assert!(place("http://DB.invalid/metrics?x=1").is_that_of(&named));
         assert!(!place("http://db2.invalid/metrics").is_that_of(&named));
+    }
+
+    #[test]
+    fn a_machine_has_one_name_whatever_address_it_has() {
+        let subjects = [
+            (SourceKind::Host, "bench-1"),
+            (SourceKind::Server, "127.0.0.1:27017"),
+            (SourceKind::Server, "db.invalid:27017"),
+            (SourceKind::Exporter, "http://localhost:9100/metrics"),
+            (SourceKind::Exporter, "http://[::1]:9101/metrics"),
+            (SourceKind::Exporter, "http://BENCH-1:9102/metrics"),
+            (SourceKind::Exporter, "http://DB.invalid:9100/metrics"),
+            (SourceKind::Exporter, "http://10.0.0.2:9100/metrics"),
+        ];
+        let source = |(kind, subject): (SourceKind, &str)| SourceRecord {
+            name: subject.to_owned(),
+            kind,
+            subject: subject.to_owned(),
+            machine: None,
+            of_server: true,
+            interval_s: 1.0,
+            readings_per_row: 1,
+            health: SourceHealth::Healthy,
+            reason: None,
+            missing: Vec::new(),
+            readings: 1,
+            missed: 0,
+            outages: Vec::new(),
+            cpu_s: 0.0,
+            cpu_ratio: 0.0,
+        };
+        let mut sources = subjects.map(source);
+        name_machines(&mut sources, Some("bench-1"));
+        let names = sources.each_ref().map(|source| source.machine.as_deref());
+        let here = Some("127.0.0.1");
+        let expected = [
+            None,
+            here,
+            Some("db.invalid"),
+            here,
+            here,
+            here,
+            Some("db.invalid"),
+            Some("10.0.0.2"),
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -420,6 +420,7 @@ mod tests {
             name: "server".into(),
             kind: SourceKind::Server,
             subject: "db:27017".into(),
+            machine: None,
             of_server: true,
             interval_s: 1.0,
             readings_per_row: 1,

@@ -12,6 +12,7 @@ fn source(name: &str, kind: SourceKind, subject: &str) -> SourceRecord {
         name: name.to_owned(),
         kind,
         subject: subject.to_owned(),
+        machine: None,
         of_server: true,
         interval_s: 1.0,
         readings_per_row: 1,
@@ -335,4 +336,24 @@ fn a_late_reading_is_about_all_the_time_since_the_one_before() {
         column[3..7].fill(f64::NAN);
     }
     assert_eq!(found(hole), []);
+}
+
+#[test]
+fn a_machine_with_two_addresses_counts_once() {
+    let one = source("one", SourceKind::Exporter, "http://127.0.0.1:9100/metrics");
+    let two = source("two", SourceKind::Exporter, "http://localhost:9101/metrics");
+    let sources = [one, two].map(|source| SourceRecord {
+        machine: Some("127.0.0.1".to_owned()),
+        ..source
+    });
+    let of_one = |name: &str| machine(name, 0.25, &[("vda", 0.5)], &["vda"]);
+    let tables = [of_one("one"), of_one("two")];
+    let watched = Watched {
+        sources: &sources,
+        tables: &tables,
+    };
+    let used = watched.machines(TIME).uses;
+    let machines: Vec<_> = used.iter().flat_map(|one| &one.reported).collect();
+    assert_eq!(machines.len(), 2, "{machines:?}");
+    assert!(machines.iter().all(|one| one.source == "one"));
 }

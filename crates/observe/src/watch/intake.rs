@@ -218,6 +218,7 @@ fn first_record(
         name: description.name,
         kind: description.kind,
         subject: description.subject,
+        machine: None,
         of_server: description.of_server,
         interval_s: interval.as_secs_f64(),
         readings_per_row: output.readings_per_row.max(1),

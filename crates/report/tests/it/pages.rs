@@ -241,6 +241,7 @@ fn named(text: &str) -> dyno_record::model::RunDocument {
         name: text.into(),
         kind: dyno_record::model::SourceKind::Exporter,
         subject: text.into(),
+        machine: Some(text.into()),
         of_server: true,
         interval_s: 1.0,
         readings_per_row: 1,

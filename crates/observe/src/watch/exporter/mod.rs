@@ -5,6 +5,7 @@ mod fetch;
 mod mongodb;
 mod node;
 mod other;
+mod several;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -17,11 +18,16 @@ use crate::watch::source::{Description, Reported, Source};
 use dyno_record::model::SourceKind;
 use mongodb::Wanted;
 use other::Others;
+use std::time::{SystemTime, UNIX_EPOCH};
 use text::{Sample, Scrape};
 use ureq::Agent;
 
 /// Longest line that is shown of a text that cannot be read.
 const SHOWN: usize = 60;
+
+/// Samples that were taken longer ago are missing. Federations scrape at least once a minute, and what is older says nothing
+/// of a run; the clocks of the two machines may differ by some seconds.
+const OLDEST_S: f64 = 60.0;
 
 /// Where servers keep their data, as far as that is known without a look at their machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +82,9 @@ impl Source for Exporter {
 
     fn read(&mut self, at_s: f64) -> Reading<Reported> {
         let text = fetch::text(&self.client, &self.address)?;
-        self.reader.read(at_s, &text).map_err(|reason| {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+        let unix_s = unix.map_or(0.0, |unix| unix.as_secs_f64());
+        self.reader.read(at_s, unix_s, &text).map_err(|reason| {
             let reason = format!("`{}`: {reason}", self.address.shown());
             Health::Failed { reason }
         })
@@ -92,6 +100,8 @@ pub struct ExporterReader {
     wanted: Wanted,
     status: Status,
     others: Others,
+    /// The newest time among the samples of the text before.
+    newest_s: Option<f64>,
 }
 
 impl ExporterReader {
@@ -103,6 +113,7 @@ impl ExporterReader {
             status: Status::new(&name, "what the exporter reports"),
             others: Others::default(),
             place: DataPlace::default(),
+            newest_s: None,
             name,
         }
     }
@@ -113,22 +124,41 @@ impl ExporterReader {
         ExporterReader { place, ..self }
     }
 
-    /// The measurements of a text that was served at `at_s`, in seconds from any start.
+    /// The measurements of a text that was served at `at_s`, in seconds from any start, which was `unix_s` since 1970.
     ///
     /// # Errors
     /// Why the text is none of an exporter, in words.
-    pub fn read(&mut self, at_s: f64, text: &str) -> Result<Reported, String> {
-        let scrape = Scrape::parse(text);
+    pub fn read(&mut self, at_s: f64, unix_s: f64, text: &str) -> Result<Reported, String> {
+        let scrape = Scrape::parse_since(text, unix_s - OLDEST_S);
         if scrape.samples.is_empty() {
-            return Err(no_metrics(&scrape));
+            return Err(no_metrics(&scrape, unix_s));
         }
         let mut reported = Reported::default();
+        let failed = |reason| Health::Failed { reason };
+        if scrape.old.is_some() {
+            reported.miss("time", failed(too_old(&scrape, unix_s)));
+        }
+        let newest_s = scrape.newest_s();
+        if newest_s.is_some() && newest_s == self.newest_s {
+            // Totals that nobody read again would look as if nothing had happened since.
+            let reason = "its values are those of the reading before: set `observe.interval` to how often they are renewed, or read the exporter itself".to_owned();
+            reported.miss("time", Health::Degraded { reason });
+            return Ok(reported);
+        }
+        self.newest_s = newest_s;
         self.rates.begin(at_s);
-        node::report(&scrape, &self.place, &mut self.rates, &mut reported);
+        match several::machines(&scrape) {
+            None => node::report(&scrape, &self.place, &mut self.rates, &mut reported),
+            Some(reason) => reported.miss("machine", failed(reason)),
+        }
         let of_server = self.wanted.among(&scrape);
-        if !of_server.is_empty() {
-            self.status.take(at_s, &of_server, &mut reported);
-            mongodb::report_replication(&scrape, &mut reported);
+        match several::servers(&scrape, &of_server) {
+            Some(reason) => reported.miss("server", failed(reason)),
+            None if of_server.is_empty() => {}
+            None => {
+                self.status.take(at_s, &of_server, &mut reported);
+                mongodb::report_replication(&scrape, &mut reported);
+            }
         }
         let is_other = |(place, sample): &(usize, &Sample<'_>)| {
             !of_server.places.contains(place) && !node::is_known(sample.name)
@@ -145,11 +175,20 @@ impl ExporterReader {
     }
 }
 
-fn no_metrics(scrape: &Scrape<'_>) -> String {
+fn no_metrics(scrape: &Scrape<'_>, unix_s: f64) -> String {
     match scrape.bad {
+        _ if scrape.old.is_some() => too_old(scrape, unix_s),
         Some((line, _)) => format!("its answer is not metrics: `{}`", shown(line)),
         None => "its answer has no metrics".to_owned(),
     }
+}
+
+fn too_old(scrape: &Scrape<'_>, unix_s: f64) -> String {
+    let (newest_s, count) = scrape.old.unwrap_or_default();
+    format!(
+        "{count} values are too old: the newest was taken {:.0} s ago by the clock of this machine, and {OLDEST_S} s are allowed",
+        unix_s - newest_s
+    )
 }
 
 /// The start of a line, without control characters.

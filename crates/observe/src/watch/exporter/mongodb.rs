@@ -12,8 +12,12 @@ use crate::watch::source::Reported;
 use dyno_record::names::replication;
 use std::collections::{HashMap, HashSet};
 
-/// Labels about the place of the server, which the exporter adds to all metrics.
-const OF_TOPOLOGY: [&str; 4] = ["cl_id", "cl_role", "rs_nm", "rs_state"];
+/// Labels about the place of the server, which the exporter or Prometheus adds to all metrics.
+const OF_PLACE: [&str; 6] = ["cl_id", "cl_role", "rs_nm", "rs_state", "instance", "job"];
+
+/// State of each member of a replica set, and the time of its last operation.
+pub(super) const OF_MEMBERS: [&str; 2] =
+    ["mongodb_rs_members_state", "mongodb_rs_members_optimeDate"];
 
 /// Names of older versions, without what they begin with, the value of their label, and the path in `serverStatus`.
 #[rustfmt::skip]
@@ -102,7 +106,7 @@ impl Wanted {
     }
 
     /// Those that an exporter reports.
-    pub(crate) fn among(&self, scrape: &Scrape<'_>) -> Scraped {
+    pub(crate) fn among<'a>(&self, scrape: &Scrape<'a>) -> Scraped<'a> {
         let mut scraped = Scraped::default();
         for (place, sample) in scrape.samples.iter().enumerate() {
             let path = sample.name.strip_prefix("mongodb_").and_then(|name| {
@@ -112,6 +116,11 @@ impl Wanted {
                 }
             });
             if let Some(path) = path.filter(|_| sample.value.is_finite()) {
+                // Older and newer names may stand beside each other for one number.
+                let first = scraped.names.entry(path).or_insert(sample.name);
+                if *first == sample.name && scraped.numbers.contains_key(path) {
+                    scraped.twice.get_or_insert(place);
+                }
                 scraped.numbers.entry(path).or_insert(sample.value);
                 scraped.places.insert(place);
             }
@@ -122,20 +131,24 @@ impl Wanted {
 
 /// Numbers of `serverStatus` by their paths.
 #[derive(Debug, Default)]
-pub(crate) struct Scraped {
+pub(crate) struct Scraped<'a> {
     numbers: HashMap<&'static str, f64>,
+    /// Under which name each came first.
+    names: HashMap<&'static str, &'a str>,
+    /// Place of the first sample that is about the same number as one before it, under the same name.
+    pub(crate) twice: Option<usize>,
     /// Places of the samples that they come from.
     pub(crate) places: HashSet<usize>,
 }
 
-impl Scraped {
+impl Scraped<'_> {
     /// Whether the exporter reports nothing of a server.
     pub(crate) fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 }
 
-impl Fields for Scraped {
+impl Fields for Scraped<'_> {
     fn number(&self, path: &str) -> Option<f64> {
         self.numbers.get(path).copied()
     }
@@ -143,8 +156,7 @@ impl Fields for Scraped {
 
 /// State and lag of the members of a replica set, under the names of the source that asks a server itself.
 pub(crate) fn report_replication(scrape: &Scrape<'_>, reported: &mut Reported) {
-    let states: Vec<(&str, f64)> = by_member(scrape, "mongodb_rs_members_state");
-    let times_ms = by_member(scrape, "mongodb_rs_members_optimeDate");
+    let [states, times_ms] = OF_MEMBERS.map(|name| by_member(scrape, name));
     let time_ms = |member: &str| {
         let known = times_ms.iter().find(|(name, _)| *name == member);
         known.map(|(_, time_ms)| *time_ms)
@@ -186,7 +198,7 @@ fn old(name: &str, sample: &Sample<'_>) -> Option<&'static str> {
 fn words_of(name: &str, sample: &Sample<'_>) -> String {
     let labels = sample.labels.iter();
     let values = labels
-        .filter(|(label, _)| !OF_TOPOLOGY.contains(label))
+        .filter(|(label, _)| !OF_PLACE.contains(label))
         .map(|(_, value)| value.as_ref());
     sorted(std::iter::once(name).chain(values))
 }
@@ -218,7 +230,7 @@ fn sorted<'t>(texts: impl Iterator<Item = &'t str>) -> String {
 mod tests {
     use super::*;
 
-    fn scraped(text: &str) -> Scraped {
+    fn scraped(text: &str) -> Scraped<'_> {
         Wanted::from_table().among(&Scrape::parse(text))
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct Sample<'a> {
     pub(crate) labels: Vec<(&'a str, Cow<'a, str>)>,
     /// The value; it may be infinite or not a number.
     pub(crate) value: f64,
+    /// When it was taken, in seconds since 1970; most exporters leave this to the reader.
+    pub(crate) taken_s: Option<f64>,
 }
 
 impl Sample<'_> {
@@ -43,13 +45,21 @@ pub(crate) struct Scrape<'a> {
     pub(crate) samples: Vec<Sample<'a>>,
     /// The first line that could not be read, and how many there were.
     pub(crate) bad: Option<(&'a str, usize)>,
+    /// The newest time among samples that were left out as too old, and how many there were.
+    pub(crate) old: Option<(f64, usize)>,
     kinds: HashMap<&'a str, &'a str>,
     places: HashMap<&'a str, Vec<usize>>,
 }
 
 impl<'a> Scrape<'a> {
-    /// Reads a text. Lines that cannot be read are counted and left out.
+    /// Reads a text with samples of any age.
+    #[cfg(test)]
     pub(crate) fn parse(text: &'a str) -> Scrape<'a> {
+        Scrape::parse_since(text, f64::NEG_INFINITY)
+    }
+
+    /// Reads a text. Lines that cannot be read, and samples taken before `oldest_s`, are counted and left out.
+    pub(crate) fn parse_since(text: &'a str, oldest_s: f64) -> Scrape<'a> {
         let mut scrape = Scrape::default();
         for line in text.lines() {
             let line = line.trim();
@@ -57,7 +67,13 @@ impl<'a> Scrape<'a> {
                 scrape.note(comment);
             } else if !line.is_empty() {
                 match sample(line) {
-                    Some(sample) => scrape.add(sample),
+                    Some(sample) => match sample.taken_s.filter(|taken_s| *taken_s < oldest_s) {
+                        None => scrape.add(sample),
+                        Some(taken_s) => {
+                            let (newest_s, count) = scrape.old.unwrap_or((taken_s, 0));
+                            scrape.old = Some((newest_s.max(taken_s), count + 1));
+                        }
+                    },
                     None => {
                         scrape.bad = Some(match scrape.bad {
                             Some((first, count)) => (first, count + 1),
@@ -79,6 +95,12 @@ impl<'a> Scrape<'a> {
     /// The number of a metric that has one.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.named(name).next().map(|sample| sample.value)
+    }
+
+    /// The newest time that a sample has.
+    pub(crate) fn newest_s(&self) -> Option<f64> {
+        let times = self.samples.iter().filter_map(|sample| sample.taken_s);
+        times.reduce(f64::max)
     }
 
     /// What a number is, by the type that the text gives for it or else by its name.
@@ -132,8 +154,11 @@ fn by_ending(name: &str) -> MetricKind {
     }
 }
 
-/// A line such as `http_requests_total{code="200"} 1027 1395066363000`. What follows the value, a time or an
-/// exemplar, is of no use here.
+/// Times beyond this are in milliseconds, as Prometheus writes them, and others in seconds, as OpenMetrics does: in
+/// seconds it is the year 5138.
+const MOST_SECONDS: f64 = 1e11;
+
+/// A line such as `http_requests_total{code="200"} 1027 1395066363000`. An exemplar behind the value is ignored.
 fn sample(line: &str) -> Option<Sample<'_>> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let end = line.find(|c| !is_of_name(c))?;
@@ -149,11 +174,18 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     let mut words = rest.split_whitespace();
     let value = words.next()?.parse().ok()?;
     let follows = words.next();
-    let is_fine = |word: &str| word.starts_with('#') || word.parse::<f64>().is_ok();
-    follows.is_none_or(is_fine).then_some(Sample {
+    let taken_s = match follows.filter(|word| !word.starts_with('#')) {
+        None => None,
+        Some(word) => match word.parse::<f64>().ok()? {
+            milliseconds if milliseconds > MOST_SECONDS => Some(milliseconds / 1e3),
+            seconds => Some(seconds),
+        },
+    };
+    Some(Sample {
         name,
         labels,
         value,
+        taken_s,
     })
 }
 
@@ -235,6 +267,25 @@ mod tests {
         assert!(one("a NaN").value.is_nan());
         assert_eq!(one("a +Inf").value, f64::INFINITY);
         assert_eq!(one("a -Inf").value, f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn times_are_read_in_the_units_of_both_formats() {
+        assert_eq!(one("a 1").taken_s, None);
+        assert_eq!(one("a 1 1395066363500").taken_s, Some(1_395_066_363.5));
+        assert_eq!(one("a 1 1395066363.5").taken_s, Some(1_395_066_363.5));
+        assert_eq!(one("a 1 # {trace=\"x\"} 0.7 1520879607.789").taken_s, None);
+    }
+
+    #[test]
+    fn samples_before_the_oldest_time_are_left_out_and_counted() {
+        let scrape = Scrape::parse_since("a 1 50\nb 2 70\nc 3 100\nd 4\n", 100.0);
+        let names: Vec<&str> = scrape.samples.iter().map(|sample| sample.name).collect();
+        assert_eq!(names, ["c", "d"]);
+        assert_eq!(
+            (scrape.old, scrape.newest_s()),
+            (Some((70.0, 2)), Some(100.0))
+        );
     }
 
     #[test]

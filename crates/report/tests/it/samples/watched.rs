@@ -236,6 +236,7 @@ fn sources() -> Vec<SourceRecord> {
         name: "host".into(),
         kind: SourceKind::Host,
         subject: "bench-1".into(),
+        machine: None,
         of_server: true,
         interval_s: 1.0,
         readings_per_row: 1,

@@ -18,7 +18,9 @@ node_filesystem_avail_bytes{device=\"tmpfs\",fstype=\"tmpfs\",mountpoint=\"/run\
 
 fn reported(place: DataPlace) -> Reported {
     let mut reader = ExporterReader::new("x".to_owned()).with_data_in(place);
-    reader.read(0.0, MACHINE).expect("it is a text of metrics")
+    reader
+        .read(0.0, 0.0, MACHINE)
+        .expect("it is a text of metrics")
 }
 
 /// The disks that are marked, with how many folders each holds.

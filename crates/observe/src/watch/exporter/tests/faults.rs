@@ -115,3 +115,124 @@ fn a_request_names_what_it_wants_and_the_answer_may_come_in_chunks() {
         .contains("accept: text/plain;version=0.0.4\r\n");
     assert!(asks, "{requests:?}");
 }
+
+/// What is missing of a part that failed.
+fn missing(reported: &Reported, part: &str) -> String {
+    let found = reported.missing.iter().find(|(known, _)| *known == part);
+    let (_, health) = found.unwrap_or_else(|| panic!("{:?}", reported.missing));
+    assert!(!matches!(health, Health::Unsupported { .. }), "{health:?}");
+    health.reason().expect("it has a reason").to_owned()
+}
+
+/// CPU, disk and memory of a machine after `n` seconds, with the label that is given.
+fn of_machine(label: &str, n: u32) -> String {
+    format!(
+        "node_cpu_seconds_total{{cpu=\"0\",{label}mode=\"idle\"}} {n}\n\
+         node_cpu_seconds_total{{cpu=\"0\",{label}mode=\"user\"}} {n}\n\
+         node_disk_io_time_seconds_total{{{label}device=\"sda\"}} {n}\n\
+         node_memory_MemAvailable_bytes{{{label}}} {n}\n"
+    )
+}
+
+#[test]
+fn machines_of_one_text_are_never_mixed() {
+    for [one, other] in [
+        ["instance=\"db1:9100\",", "instance=\"db2:9100\","],
+        ["host=\"db1\",", "host=\"db2\","],
+        ["", ""],
+    ] {
+        let text = |n| format!("{}{}a 1\n", of_machine(one, n), of_machine(other, 2 * n));
+        for reported in read_all(&[&text(1), &text(2)]) {
+            assert_eq!(values(&reported).keys().collect::<Vec<_>>(), ["exporter.a"]);
+            let expected = match one {
+                "" => "`node_cpu_seconds_total`",
+                "host=\"db1\"," => "`host` is `db1` and `db2`",
+                _ => "`instance` is `db1:9100` and `db2:9100`",
+            };
+            let reason = missing(&reported, "machine");
+            assert!(reason.contains(expected), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn cpus_of_one_machine_and_disks_of_another_are_not_mixed() {
+    let text = of_machine("instance=\"db1:9100\",", 1).replacen("sda", "sdb", 1)
+        + "node_disk_io_time_seconds_total{device=\"sda\",instance=\"db2:9100\"} 1\n";
+    missing(&read_all(&[&text])[0], "machine");
+}
+
+#[test]
+fn labels_that_all_samples_of_a_machine_share_do_no_harm() {
+    let text = |n| of_machine("instance=\"db1:9100\",job=\"node\",", n);
+    let reported = read_all(&[&text(1), &text(2)]);
+    assert_values(
+        &reported[1],
+        &[("cpu.all.busy_ratio", 0.5), ("memory.available_bytes", 2.0)],
+    );
+    assert!(
+        !reported[1]
+            .missing
+            .iter()
+            .any(|(part, _)| *part == "machine")
+    );
+}
+
+#[test]
+fn servers_of_one_text_are_never_mixed() {
+    let line = |instance: &str, n: u32| {
+        format!("mongodb_ss_opcounters{{instance=\"{instance}\",legacy_op_type=\"query\"}} {n}\n")
+    };
+    let old = |n: u32| format!("mongodb_op_counters_total{{type=\"query\"}} {n}\n");
+    let member =
+        |set: &str| format!("mongodb_rs_members_state{{member_idx=\"a:1\",rs_nm=\"{set}\"}} 1\n");
+    let one = line("a", 1);
+    for text in [
+        line("a", 1) + &line("b", 2),
+        line("a", 1) + &line("a", 2),
+        old(1) + &old(2),
+        one.clone() + &member("rs0") + &member("rs1"),
+        one.clone() + &member("rs0") + &member("rs0"),
+    ] {
+        let reported = &read_all(&[&text])[0];
+        missing(reported, "server");
+        assert!(
+            !values(reported)
+                .keys()
+                .any(|name| name.starts_with("replication"))
+        );
+    }
+    // Names of two versions beside each other are one server.
+    let reported = read_all(&[&(one.clone() + &old(1)), &(line("a", 3) + &old(3))]);
+    assert_values(&reported[1], &[("operations.x.query_per_s", 2.0)]);
+}
+
+#[test]
+fn samples_that_were_taken_long_ago_are_missing() {
+    let read = |now_s: f64, text: &str| {
+        let mut reader = ExporterReader::new("x".to_owned());
+        reader.read(1.0, now_s, text)
+    };
+    let reason = read(1000.0, "a 1 100\n").expect_err("all of it is old");
+    assert!(reason.contains("900 s ago"), "{reason}");
+    let reported = read(1000.0, "a 1 100\nb 2 950\nc 3\n").expect("two are new");
+    assert_values(&reported, &[("exporter.b", 2.0), ("exporter.c", 3.0)]);
+    assert!(!values(&reported).contains_key("exporter.a"));
+    assert!(missing(&reported, "time").contains("900 s ago"));
+}
+
+#[test]
+fn totals_that_were_not_renewed_are_no_idle_time() {
+    let mut reader = ExporterReader::new("x".to_owned());
+    let mut read = |at_s: f64, n: u32, taken_s: u32| {
+        let text = format!("requests_total {n} {taken_s}\n");
+        reader.read(at_s, at_s, &text).expect("it is a good text")
+    };
+    read(0.0, 0, 1);
+    for at_s in [1.0, 2.0] {
+        let reported = read(at_s, 0, 1);
+        assert_eq!(reported.values, []);
+        missing(&reported, "time");
+    }
+    assert_values(&read(3.0, 30, 4), &[("exporter.requests_per_s", 10.0)]);
+}
