@@ -2,6 +2,7 @@
 //! takes the ratios from here.
 
 mod coverage;
+mod premises;
 pub mod work;
 
 use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
@@ -15,7 +16,7 @@ use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, Ru
 use dyno_record::plan::RecordedPrice;
 
 /// WiredTiger writes a checkpoint so long after the one before. Source: `storage.syncPeriodSecs` in the MongoDB manual.
-pub const CHECKPOINT_INTERVAL_S: f64 = 60.0;
+pub(crate) const CHECKPOINT_INTERVAL_S: f64 = 60.0;
 
 /// Operations that change a document each. The update of a read-modify-write is counted as `update`.
 const CHANGING: [&str; 3] = ["insert", "update", "insert_batch"];
@@ -39,11 +40,10 @@ pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure)
     let mut tally = Tally::new(basis, basis_count, used);
     if let Some(used) = used {
         let span = Span::new(document, phase);
-        tally.count(used, &span);
+        tally.count(used, &span, premises::energy(document, phase, used));
         tally.amplification(document, phase, used, &span);
     }
-    let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
-    tally.put_each(CostKind::ClientCpu, Some(client_s * 1e6));
+    tally.put_each(CostKind::ClientCpu, Some(client_s(phase) * 1e6));
     let rate_per_s = match basis {
         CostBasis::Operation => rate_per_s,
         // Operations of the load phase hold many documents each.
@@ -58,6 +58,10 @@ pub fn of_measure(document: &RunDocument) -> Option<Costs> {
     let mut phases = document.phases.iter();
     let phase = phases.find(|phase| phase.name == PhaseKind::Measure)?;
     of_phase(document, phase, Figure::bare(phase.achieved_rate_per_s))
+}
+
+fn client_s(phase: &PhaseRecord) -> f64 {
+    phase.client.cpu_user_s + phase.client.cpu_system_s
 }
 
 struct Tally {
@@ -132,7 +136,17 @@ impl Tally {
         self.costs.unknown.push(Unknown { what, reason });
     }
 
-    fn count(&mut self, used: &Consumption, span: &Span) {
+    /// Whether something holds that a figure rests on; if it does not, the reason is noted.
+    fn holds(&mut self, what: Counted, premise: Result<(), String>) -> bool {
+        let reason = premise.as_ref().err();
+        reason
+            .into_iter()
+            .for_each(|reason| self.unknown(what, reason));
+        premise.is_ok()
+    }
+
+    /// `energy` says whether the processors' energy is that of this work.
+    fn count(&mut self, used: &Consumption, span: &Span, energy: Result<(), String>) {
         let number = |value: Option<u64>| value.map(|value| value as f64);
         let memory = [
             (CostKind::ResidentBytes, used.resident_bytes),
@@ -159,20 +173,34 @@ impl Tally {
         });
         if let Some(held) = of_kernel {
             if let Some(device) = &used.device {
-                let counts = [
+                let reads = [
                     (CostKind::ReadBytes, Some(device.read_bytes)),
                     (CostKind::ReadRequests, Some(device.read_requests)),
+                ];
+                let writes = [
                     (CostKind::WrittenBytes, Some(device.written_bytes)),
                     (CostKind::WriteRequests, Some(device.write_requests)),
                     (CostKind::Flushes, device.flushes),
                 ];
-                for (kind, count) in counts {
-                    self.put_counted(kind, number(count), 0.0, held);
+                let are_own = premises::device_reads(used, device);
+                if self.holds(Counted::DeviceReads, are_own) {
+                    for (kind, count) in reads {
+                        self.put_counted(kind, number(count), 0.0, held);
+                    }
+                }
+                let are_own = premises::device_writes(used, device);
+                if self.holds(Counted::DeviceWrites, are_own) {
+                    for (kind, count) in writes {
+                        self.put_counted(kind, number(count), 0.0, held);
+                    }
                 }
             }
-            let energy = used.energy.as_ref();
-            let energy_uj = energy.map(|energy| energy.energy_joules * 1e6);
-            self.put_counted(CostKind::Energy, energy_uj, 0.0, held);
+            if let Some(found) = &used.energy
+                && self.holds(Counted::Energy, energy)
+            {
+                let energy_uj = found.energy_joules * 1e6;
+                self.put_counted(CostKind::Energy, Some(energy_uj), 0.0, held);
+            }
         }
         if let Some(held) = of_servers {
             let [received, sent] = [
@@ -235,8 +263,11 @@ impl Tally {
             .map(|(collection, indexes)| collection + indexes);
         match data_bytes.zip(files) {
             Some((data, files)) => {
-                let value = Figure::bare(files as f64 / data as f64);
-                self.put(CostKind::SpaceAmplification, value);
+                let premise = premises::space_amplification(used, data, phase);
+                if self.holds(Counted::SpaceAmplification, premise) {
+                    let value = Figure::bare(files as f64 / data as f64);
+                    self.put(CostKind::SpaceAmplification, value);
+                }
             }
             None => self.unknown(Counted::Files, "the server does not tell their size"),
         }
@@ -257,10 +288,12 @@ impl Tally {
             Some(_) => coverage::since(used, span),
             None => coverage::of_kernel(used, span),
         };
-        if let Some(held) = held {
-            let ratio = changed.written_bytes as f64 / changed.bytes();
-            self.put(CostKind::WriteAmplification, held.figure(ratio, 0.0));
-        }
+        let premise = premises::write_amplification(used, device, &changed, phase.duration_s);
+        let Some(held) = held.filter(|_| self.holds(Counted::WriteAmplification, premise)) else {
+            return;
+        };
+        let ratio = changed.written_bytes as f64 / changed.bytes();
+        self.put(CostKind::WriteAmplification, held.figure(ratio, 0.0));
         self.costs.changed = Some(changed);
     }
 }

@@ -177,6 +177,10 @@ named! {
         Memory = "memory",
         /// What the devices did.
         Device = "device",
+        /// Reads of the devices as those of the servers.
+        DeviceReads = "device_reads",
+        /// Writes of the devices as those of the servers.
+        DeviceWrites = "device_writes",
         /// Flushes of the devices.
         Flushes = "flushes",
         /// Pages read into the caches of the servers.
@@ -193,6 +197,10 @@ named! {
         Documents = "documents",
         /// Size of the files.
         Files = "files",
+        /// Bytes written for each byte of a changed document.
+        WriteAmplification = "write_amplification",
+        /// Bytes of the files for each byte of a document.
+        SpaceAmplification = "space_amplification",
         /// The price of the bench.
         Price = "price",
     }

@@ -6,7 +6,6 @@ mod work;
 use crate::experiment::figure::interval;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::costs::CHECKPOINT_INTERVAL_S;
 use dyno_record::consumption::{Consumption, Counted, CountedBy, DeviceUse, ReadTime, Unknown};
 use dyno_record::experiment::{
     ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Experiment, Figure,
@@ -15,13 +14,6 @@ use dyno_record::model::PhaseRecord;
 use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
 
 pub(crate) use work::{of_builds, of_cells};
-
-/// Share of what the devices wrote from which on unwritten changes from before a phase are worth a word.
-const SOME_RATIO: f64 = 0.05;
-
-/// How many times as much as the servers wrote a device may write before others are taken to write there as well: journals of
-/// file systems and pages that are written again are less.
-const MOST_OF_SERVERS: f64 = 3.0;
 
 /// An interval that reaches no further than this share of its value to each side is not shown.
 const NARROW_RATIO: f64 = 0.005;
@@ -69,6 +61,10 @@ fn counted(what: Counted) -> &'static str {
         Counted::ContextSwitches => "context switches of the servers",
         Counted::Memory => "memory of the servers",
         Counted::Device => "what the device read and wrote",
+        Counted::DeviceReads => "reads of the device for the servers",
+        Counted::DeviceWrites => "writes and flushes of the device for the servers",
+        Counted::WriteAmplification => "write amplification",
+        Counted::SpaceAmplification => "space amplification",
         Counted::Flushes => "flushes of the device",
         Counted::CacheMisses => "cache misses of the servers",
         Counted::JournalSyncs => "time of the servers' journal syncs",
@@ -173,16 +169,9 @@ fn of_one(costs: &Costs, used: Option<&Consumption>, all: &str, client: &str) ->
             let sum = cost.value.value / operations * costs.basis_count as f64;
             whole(kind, sum, currency)
         });
-        let tone = match used.is_some_and(is_shared) && is_of_writes(kind) {
-            true => Tone::Doubt,
-            false => Tone::Plain,
-        };
         vec![
             Cell::new(label(kind), Tone::Strong),
-            Cell {
-                tone,
-                ..cell(cost, currency)
-            },
+            cell(cost, currency),
             Cell::known(total),
             Cell::new(source(kind, used, client), Tone::Soft),
         ]
@@ -241,7 +230,7 @@ fn notes(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Vec<
         notes.extend(of_used(used));
     }
     if let (Some(changed), Some(used)) = (&costs.changed, used) {
-        notes.extend(of_changes(changed, used, phase));
+        notes.extend(of_changes(changed, used));
     }
     notes.extend(costs.unknown.iter().map(not_known));
     notes
@@ -294,24 +283,6 @@ fn of_readings(used: &Consumption, phase: &PhaseRecord) -> Option<String> {
     })
 }
 
-/// Whether others write to the devices, too, and a lot.
-fn is_shared(used: &Consumption) -> bool {
-    let device = used.device.as_ref();
-    let bytes = device.map(|device| device.written_bytes + device.deferred_bytes.unwrap_or(0));
-    let both = bytes.zip(used.server_written_bytes);
-    both.is_some_and(|(all, own)| all as f64 > own as f64 * MOST_OF_SERVERS)
-}
-
-fn is_of_writes(kind: CostKind) -> bool {
-    matches!(
-        kind,
-        CostKind::WrittenBytes
-            | CostKind::WriteRequests
-            | CostKind::Flushes
-            | CostKind::WriteAmplification
-    )
-}
-
 fn of_servers(used: &Consumption) -> Option<String> {
     let servers = used.processes.max(used.servers);
     (servers > 1).then(|| {
@@ -331,20 +302,14 @@ fn of_device(device: &DeviceUse, used: &Consumption) -> String {
         ),
         _ => String::new(),
     };
-    let others = match is_shared(used) {
-        true => {
-            " Others wrote most of it: what stands there of writes, and write amplification, is not that of the servers."
-        }
-        false => "",
-    };
     format!(
-        "The counters of {} hold what everybody does there, also other programs and the file system.{own}{others}",
+        "The counters of {} hold what everybody does there, also other programs and the file system.{own}",
         device.names.join(", ")
     )
 }
 
 /// What write amplification is made of, and what it misses.
-fn of_changes(changed: &ChangedDocuments, used: &Consumption, phase: &PhaseRecord) -> Vec<String> {
+fn of_changes(changed: &ChangedDocuments, used: &Consumption) -> Vec<String> {
     let mut notes = vec![format!(
         "Write amplification: {} written to the device, divided by {} documents that were inserted or updated times {} each, \
          their mean size as BSON by collStats. An update counts as its whole document, a delete as nothing.",
@@ -362,22 +327,9 @@ fn of_changes(changed: &ChangedDocuments, used: &Consumption, phase: &PhaseRecor
              was left in memory.",
             Quantity::bytes(deferred)
         )),
-        None if phase.duration_s < CHECKPOINT_INTERVAL_S => notes.push(format!(
-            "The phase is shorter than the {} between two checkpoints: what the servers had not written at its end is \
-             missing, so that write amplification may be too low.",
-            Quantity::seconds(CHECKPOINT_INTERVAL_S)
-        )),
         None => notes.push(
             "What the servers had not written at the end of the phase is missing.".to_owned(),
         ),
-    }
-    let before = used.dirty_at_start_bytes.unwrap_or(0);
-    if before as f64 > changed.written_bytes as f64 * SOME_RATIO {
-        notes.push(format!(
-            "At the start {} were changed in the cache and not written yet, from before the phase: their writes are counted \
-             here.",
-            Quantity::bytes(before)
-        ));
     }
     notes
 }

@@ -4,7 +4,8 @@ mod work;
 use super::*;
 use dyno_record::consumption::{DeviceUse, EnergyUse, NetworkUse, ReadTime, ReadTimes};
 use dyno_record::model::{
-    ClientUsage, CollectionStatistics, LatencySummary, OperationRecord, RunStatus,
+    ClientUsage, CollectionStatistics, LatencySummary, OperationRecord, ResourceKind, ResourceUse,
+    RunStatus,
 };
 use serde_json::json;
 
@@ -92,8 +93,8 @@ fn used() -> Consumption {
         }),
         cache_misses: Some(25_000),
         journal_sync_s: Some(2.0),
-        dirty_at_start_bytes: None,
-        dirty_at_end_bytes: None,
+        dirty_at_start_bytes: Some(0),
+        dirty_at_end_bytes: Some(0),
         energy: Some(EnergyUse {
             energy_joules: 450.0,
             domains: vec!["package-0".into()],
@@ -234,6 +235,103 @@ fn amplification_is_that_of_documents_inserted_and_updated() {
     let found = costs(&document);
     assert_eq!(value(&found, CostKind::WriteAmplification), Some(4.0));
     assert_eq!(value(&found, CostKind::WrittenBytes), Some(1_170.0));
+}
+
+/// What is absent because of what was changed in a record, with whether each of these costs is known.
+fn absent(kinds: &[CostKind], change: impl FnOnce(&mut RunDocument)) -> Vec<Counted> {
+    let mut changed = document();
+    changed.consumption[0].server_written_bytes = Some(110_000_000);
+    assert!(kinds.iter().all(|kind| costs(&changed).of(*kind).is_some()));
+    change(&mut changed);
+    let found = costs(&changed);
+    for kind in kinds {
+        assert_eq!(found.of(*kind), None, "{kind:?}");
+    }
+    found.unknown.iter().map(|one| one.what).collect()
+}
+
+#[test]
+fn write_amplification_is_absent_when_its_premise_fails() {
+    use Counted::{DeviceWrites, WriteAmplification};
+    let kinds = [CostKind::WriteAmplification];
+    fn device(document: &mut RunDocument) -> &mut DeviceUse {
+        document.consumption[0]
+            .device
+            .as_mut()
+            .expect("it is there")
+    }
+    let dirty_before = absent(&kinds, |one| {
+        one.consumption[0].dirty_at_start_bytes = Some(100 << 20);
+        device(one).deferred_bytes = Some(1_000);
+    });
+    let not_written = absent(&kinds, |one| {
+        one.consumption[0].dirty_at_end_bytes = Some(100 << 20)
+    });
+    let no_checkpoint = absent(&kinds, |one| one.consumption[0].dirty_at_end_bytes = None);
+    let few_bytes = absent(&kinds, |one| {
+        one.phases[0].operations = [("update".to_owned(), operation(1_000))].into();
+    });
+    let others_after = absent(&kinds, |one| device(one).deferred_bytes = Some(1 << 30));
+    for found in [dirty_before, not_written, few_bytes, others_after] {
+        assert_eq!(found.last(), Some(&WriteAmplification));
+    }
+    assert!(no_checkpoint.contains(&WriteAmplification));
+    let writes = [
+        CostKind::WriteAmplification,
+        CostKind::WrittenBytes,
+        CostKind::WriteRequests,
+        CostKind::Flushes,
+    ];
+    let others = absent(&writes, |one| {
+        one.consumption[0].server_written_bytes = Some(1 << 20)
+    });
+    assert_eq!(others, [DeviceWrites, WriteAmplification]);
+}
+
+#[test]
+fn space_amplification_is_absent_when_documents_are_not_in_files() {
+    let kinds = [CostKind::SpaceAmplification];
+    let not_written = absent(&kinds, |one| {
+        one.consumption[0].dirty_at_end_bytes = Some(90 << 20)
+    });
+    let unknown = absent(&kinds, |one| one.consumption[0].dirty_at_end_bytes = None);
+    for found in [not_written, unknown] {
+        assert!(found.contains(&Counted::SpaceAmplification), "{found:?}");
+    }
+}
+
+#[test]
+fn reads_of_others_are_not_the_servers() {
+    let kinds = [CostKind::ReadBytes, CostKind::ReadRequests];
+    let found = absent(&kinds, |one| {
+        let used = &mut one.consumption[0];
+        used.server_read_bytes = Some(4096);
+        used.device.as_mut().expect("it is there").read_bytes = 5 << 20;
+    });
+    assert_eq!(found, [Counted::DeviceReads]);
+}
+
+#[test]
+fn energy_is_absent_when_others_use_the_processors_more() {
+    let kinds = [CostKind::Energy];
+    // Servers and client used 9 s.
+    let found = absent(&kinds, |one| one.resources.push(host_cpu(20.0)));
+    assert_eq!(found, [Counted::Energy]);
+    let mut document = document();
+    document.resources.push(host_cpu(17.0));
+    assert!(costs(&document).of(CostKind::Energy).is_some());
+}
+
+fn host_cpu(busy_s: f64) -> ResourceUse {
+    ResourceUse {
+        phase: PhaseKind::Measure,
+        resource: ResourceKind::HostCpu,
+        units: 2,
+        busy_s,
+        duration_s: DURATION_S,
+        reported: None,
+        disks: Vec::new(),
+    }
 }
 
 #[test]

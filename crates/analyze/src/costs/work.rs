@@ -129,7 +129,7 @@ impl Work<'_> {
         }
         let mut tally = Tally::new(self.basis, self.count, self.used);
         if let Some(used) = self.used {
-            tally.count(used, &Span::alone(self.duration_s));
+            tally.count(used, &Span::alone(self.duration_s), Ok(()));
         }
         let rate_per_s = Figure::bare(self.count as f64 / self.duration_s);
         tally.price(self.price, rate_per_s);

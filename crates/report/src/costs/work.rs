@@ -1,6 +1,6 @@
 //! What index builds and messages cost: of one alone with where each number comes from, of several beside each other.
 
-use super::{Row, is_shared, not_known, noun, of_one, of_used, table};
+use super::{Row, not_known, noun, of_one, of_used, table};
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::costs::work::{self, NamedCosts};
@@ -149,17 +149,9 @@ fn of_several(all: &[&Consumption]) -> Option<String> {
             names.push(name);
         }
     }
-    let shared = all.iter().filter(|used| is_shared(used)).count();
-    let others = match shared {
-        0 => String::new(),
-        _ => format!(
-            " In {shared} of {} others wrote most of it: what stands there of writes is not that of the servers.",
-            all.len()
-        ),
-    };
     (!names.is_empty()).then(|| {
         format!(
-            "The counters of {} hold what everybody does there, also other programs and the file system.{others}",
+            "The counters of {} hold what everybody does there, also other programs and the file system.",
             names.join(", ")
         )
     })
