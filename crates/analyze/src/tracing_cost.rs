@@ -16,6 +16,29 @@ pub struct TracingCost {
     pub pairs: usize,
 }
 
+/// Why pairs do not give the cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// There is one pair only.
+    OnePair,
+    /// The interval holds 0: the builds differ by more than tracing costs.
+    Noise,
+    /// The traced ones took less time, which tracing cannot be the cause of.
+    Shorter,
+}
+
+impl TracingCost {
+    /// Why it is not the cost; `None` if it is.
+    pub fn doubt(&self) -> Option<Doubt> {
+        match self.interval {
+            None => Some(Doubt::OnePair),
+            Some((low, _)) if low > 0.0 => None,
+            Some((_, high)) if high < 0.0 => Some(Doubt::Shorter),
+            Some(_) => Some(Doubt::Noise),
+        }
+    }
+}
+
 /// The cost over pairs of all lengths: e to the mean logarithm of their ratios, with Student's interval of this mean. `None`
 /// without a pair of durations.
 pub fn tracing_cost<'a>(pairs: impl IntoIterator<Item = &'a TracingPair>) -> Option<TracingCost> {
@@ -63,6 +86,16 @@ mod tests {
         assert!((low - (1.9933 / factor - 1.0)).abs() < 2e-3, "{found:?}");
         assert!((high - (1.9933 * factor - 1.0)).abs() < 2e-3, "{found:?}");
         assert_eq!(found.pairs, 3);
+    }
+
+    #[test]
+    fn a_cost_is_known_if_it_is_larger_than_the_noise() {
+        let doubt = |pairs: &[(f64, f64)]| cost(pairs).and_then(|cost| cost.doubt());
+        assert_eq!(doubt(&[(2.0, 1.0), (11.0, 5.0), (1.8, 1.0)]), None);
+        assert_eq!(doubt(&[(2.0, 1.0)]), Some(Doubt::OnePair));
+        assert_eq!(doubt(&[(2.0, 1.0), (0.6, 1.0)]), Some(Doubt::Noise));
+        let shorter = [(0.5, 1.0), (0.51, 1.0), (0.49, 1.0)];
+        assert_eq!(doubt(&shorter), Some(Doubt::Shorter));
     }
 
     #[test]

@@ -72,10 +72,6 @@ const SET_UP_LIMIT: Duration = Duration::from_secs(60);
 /// Longest time to drop a collection.
 const DROP_LIMIT: Duration = Duration::from_secs(600);
 
-/// How long other processes are watched before a run: long enough for one that is busy, and no
-/// longer than the start of a server.
-const WATCH: Duration = Duration::from_millis(100);
-
 /// Lines of a server's log that an error shows.
 const LOG_TAIL_LINES: usize = 12;
 

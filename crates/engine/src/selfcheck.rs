@@ -6,6 +6,7 @@ mod child;
 pub mod measure;
 pub mod state;
 
+use dyno_record::verdict::{Level, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// Version of the kept file. Raised when an old one would be misread.
@@ -28,9 +29,19 @@ pub struct Selfcheck {
     pub closed_loop: ClosedLoop,
     /// At given rates.
     pub constant_rates: Vec<ConstantRate>,
+    /// The check of what others did on the machine, before or after the measurement: the worse of both. Absent in results of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_load: Option<Verdict>,
 }
 
 impl Selfcheck {
+    /// What others did, if it was so much that the figures say little of this machine.
+    pub fn doubt(&self) -> Option<&Verdict> {
+        let is_doubtful = |verdict: &&Verdict| verdict.level == Level::Fail;
+        self.other_load.as_ref().filter(is_doubtful)
+    }
+
     /// The content of the kept file, with a line end.
     pub fn to_json(&self) -> String {
         let mut text =

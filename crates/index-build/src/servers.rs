@@ -442,7 +442,7 @@ impl<'a> Servers<'a> {
                 let servers = running.members.len() as u64;
                 server.environment(&mut self.control(0)?, &self.task.plan, data, servers)
             }
-            None => Ok(examine(&Subject::default())),
+            None => Ok(examine(Subject::default())),
         }
     }
 

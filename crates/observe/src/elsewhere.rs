@@ -95,7 +95,11 @@ mod tests {
         assert!(output.status.success(), "{output:?}");
         let printed = String::from_utf8(output.stdout).expect("it is text");
         let elsewhere = environment(&printed).expect("it can be laid down");
-        let here = environment::examine(&Subject::default());
+        let facts = doctor::observe(Path::new("/"), &Subject::default());
+        let here = Environment {
+            doctor: doctor::examine(&facts),
+            ..environment::capture(None)
+        };
         let expected = Environment {
             clock_read_ns: None,
             load_average: elsewhere.load_average,

@@ -23,11 +23,15 @@ pub fn capture(data_dir: Option<&Path>) -> Environment {
     observe(data_dir).environment
 }
 
-/// As [`capture`], with what the checks of `dyno doctor` say of the machine and of what else is known.
-pub fn examine(subject: &Subject) -> Environment {
+/// As [`capture`], with what the checks of `dyno doctor` say of the machine before a measurement, others on it included.
+pub fn examine(subject: Subject) -> Environment {
+    let watching = Subject {
+        watch: doctor::WATCH,
+        ..subject
+    };
     Environment {
-        doctor: doctor::examine(&doctor::observe(Path::new("/"), subject)),
-        ..capture(subject.data_dir.as_deref())
+        doctor: doctor::examine(&doctor::observe(Path::new("/"), &watching)),
+        ..capture(watching.data_dir.as_deref())
     }
 }
 

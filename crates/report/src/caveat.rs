@@ -2,7 +2,9 @@
 //! analysis' business; this module only makes sure that none is separated from its numbers.
 
 use crate::texts::{hint, text};
+use dyno_analyze::caveats::kind_of_check;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use dyno_record::statement::Statement;
 use serde::Serialize;
 
 /// What a caveat does to the numbers it touches.
@@ -142,6 +144,18 @@ impl NumberedCaveat {
     }
 }
 
+/// Name and severity of what a check of the machine found, in documents whose caveats have no kind of their own; `None` of
+/// other statements.
+pub(crate) fn of_check(said: &Statement) -> Option<(&'static str, Severity)> {
+    let kind = match said.code.as_str() {
+        "client-and-server-share-machine" => CaveatKind::SharedMachine,
+        "check-fails" => kind_of_check(said.text("check")?.parse().ok()?),
+        _ => return None,
+    };
+    let (label, severity, _) = describe(kind);
+    Some((label, severity))
+}
+
 /// The table of kinds. Conditions such as durability hold for the whole run; they mark the facts
 /// they are about and not each number, or marks would be everywhere and mean nothing.
 fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
@@ -204,7 +218,6 @@ fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::statement::Statement;
 
     fn caveat(kind: CaveatKind, phase: Option<PhaseKind>) -> Caveat {
         Caveat {

@@ -2,6 +2,7 @@
 
 use crate::ResultsError;
 use crate::trace::{AnalysedTrace, TraceOptions};
+use dyno_analyze::caveats::failed_checks;
 use dyno_record::Document;
 use dyno_record::index_build::{IndexBuildCaveat, IndexBuildDocument};
 use dyno_record::io_trace;
@@ -27,11 +28,15 @@ impl AnalysedIndexBuild {
     pub fn open(folder: &Path) -> Result<Self, ResultsError> {
         let mut document = IndexBuildDocument::read(folder)?;
         let changed = sums::check(folder)?.statement();
-        let changed = changed.map(|statement| IndexBuildCaveat {
-            statement,
-            build: None,
-        });
-        document.caveats.extend(changed);
+        let checks = document.environment.iter().flat_map(failed_checks);
+        let statements = changed.into_iter().chain(checks.map(|one| one.statement));
+        let caveats: Vec<IndexBuildCaveat> = statements
+            .map(|statement| IndexBuildCaveat {
+                statement,
+                build: None,
+            })
+            .collect();
+        document.caveats.extend(caveats);
         let servers = document.configurations.iter().map(|one| one.members.len());
         let options = TraceOptions {
             // Each server has a file with its documents, and others that are read and written as often.

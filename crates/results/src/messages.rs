@@ -1,8 +1,11 @@
 //! An experiment with messages as its folder holds it: the document, and the latency of every message.
 
 use crate::ResultsError;
+use dyno_analyze::caveats::failed_checks;
 use dyno_record::Document;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 use dyno_record::sums;
 use dyno_record::tail::TailDocument;
 use std::path::Path;
@@ -37,6 +40,7 @@ impl AnalysedMessages {
     pub fn open(folder: &Path) -> Result<Self, ResultsError> {
         let mut document = TailDocument::read(folder)?;
         document.caveats.extend(sums::check(folder)?.statement());
+        document.caveats.extend(of_machine(&document));
         let measured = document.cells.iter().filter(|cell| cell.measured.is_some());
         let cells = measured.filter_map(|cell| {
             let producers = cell.settings.producers.len();
@@ -51,6 +55,22 @@ impl AnalysedMessages {
             document,
         })
     }
+}
+
+/// What the machine was like, and whether producers, consumers and server shared it.
+fn of_machine(document: &TailDocument) -> Vec<Statement> {
+    let Some(environment) = &document.environment else {
+        return Vec::new();
+    };
+    let is_here = document.cells.iter().all(|cell| cell.settings.is_here());
+    let shared = statement!("client-and-server-share-machine", cpus = environment.cpus);
+    let checks = failed_checks(environment).into_iter();
+    let checks = checks.map(|caveat| caveat.statement);
+    Some(shared)
+        .filter(|_| is_here)
+        .into_iter()
+        .chain(checks)
+        .collect()
 }
 
 /// From when each message was intended until the first consumer had it, by producer and number; `None` where it has no

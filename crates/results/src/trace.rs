@@ -4,6 +4,7 @@ use crate::ResultsError;
 use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, Settings, Window, analyze, analyze_windows,
 };
+use dyno_analyze::caveats::failed_checks;
 use dyno_record::io_trace::document::{
     TraceCaveat, TraceCaveatKind, TraceDocument, TraceMode, TraceTarget,
 };
@@ -78,7 +79,13 @@ impl AnalysedTrace {
             kind: TraceCaveatKind::RecordChanged,
             statement,
         });
-        trace.document.caveats.extend(changed);
+        let checks = trace.document.environment.iter().flat_map(failed_checks);
+        let checks = checks.map(|one| TraceCaveat {
+            kind: TraceCaveatKind::Machine,
+            statement: one.statement,
+        });
+        let caveats: Vec<TraceCaveat> = changed.into_iter().chain(checks).collect();
+        trace.document.caveats.extend(caveats);
         Ok(trace)
     }
 

@@ -8,6 +8,7 @@ use dyno_record::model::{
 };
 use dyno_record::statement;
 use dyno_record::statement::Statement;
+use dyno_record::verdict::Level;
 use serde_json::Value;
 
 /// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with
@@ -165,6 +166,13 @@ fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
         return None;
     }
     let selfcheck = facts.document.selfcheck.as_ref()?;
+    // What was measured beside the work of others says little of this machine.
+    let other_load = selfcheck
+        .pointer("/other_load/level")
+        .and_then(Value::as_str);
+    if other_load == Some(Level::Fail.as_str()) {
+        return None;
+    }
     let per_core = selfcheck.pointer(SELFCHECK_RATE).and_then(Value::as_f64)?;
     let limit = per_core * facts.worker_cpus();
     let ratio = phase.achieved_rate_per_s / limit;

@@ -4,7 +4,7 @@
 
 use super::facts::Facts;
 use crate::values::{bytes, us};
-use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::model::{Caveat, CaveatKind, Environment};
 use dyno_record::statement;
 use dyno_record::verdict::{CheckName, Level};
 
@@ -33,19 +33,14 @@ pub(super) fn shared_machine(facts: &Facts<'_>) -> Option<Caveat> {
     is_shared.then(|| Caveat::of_run(CaveatKind::SharedMachine, said))
 }
 
-/// Checks of machine and server that failed before the run. What client and server take from each
+/// Checks of machine and server that failed before the measurement. What client and server take from each
 /// other is said of every run on one machine, and not again for their CPUs.
-pub(super) fn failed_checks(facts: &Facts<'_>) -> Vec<Caveat> {
-    let verdicts = facts.document.environment.doctor.iter();
+pub fn failed_checks(environment: &Environment) -> Vec<Caveat> {
+    let verdicts = environment.doctor.iter();
     verdicts
         .filter(|verdict| verdict.level == Level::Fail && verdict.check != CheckName::SharedCores)
         .map(|verdict| Caveat {
-            kind: match verdict.check {
-                CheckName::CpuGovernor => CaveatKind::CpuFrequency,
-                CheckName::ClockSource => CaveatKind::ClockCoarse,
-                CheckName::OtherLoad => CaveatKind::SharedMachine,
-                _ => CaveatKind::MachineSetting,
-            },
+            kind: kind_of_check(verdict.check),
             statement: statement!(
                 "check-fails",
                 check = verdict.check.as_str(),
@@ -57,6 +52,22 @@ pub(super) fn failed_checks(facts: &Facts<'_>) -> Vec<Caveat> {
             phase: None,
         })
         .collect()
+}
+
+/// Whether others used so much of the machine that the figures are not those of an idle one.
+pub fn has_other_load(environment: &Environment) -> bool {
+    let mut verdicts = environment.doctor.iter();
+    verdicts.any(|one| one.check == CheckName::OtherLoad && one.level == Level::Fail)
+}
+
+/// The kind of the caveat of a failed check.
+pub fn kind_of_check(check: CheckName) -> CaveatKind {
+    match check {
+        CheckName::CpuGovernor => CaveatKind::CpuFrequency,
+        CheckName::ClockSource => CaveatKind::ClockCoarse,
+        CheckName::OtherLoad => CaveatKind::SharedMachine,
+        _ => CaveatKind::MachineSetting,
+    }
 }
 
 /// Whether the checks were made: then they say what the settings below mean.

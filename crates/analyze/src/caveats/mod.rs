@@ -13,6 +13,8 @@ use crate::windows::IntervalTotals;
 use dyno_record::model::{Caveat, RunDocument};
 use facts::Facts;
 
+pub use machine::{failed_checks, has_other_load, kind_of_check};
+
 /// All caveats that follow from a document and its windows, the gravest kinds first. The caveats
 /// that the document holds already are not looked at and not repeated.
 pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Caveat> {
@@ -41,7 +43,7 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
     found.extend(machine::shared_machine(facts));
     found.extend(machine::cpu_frequency(facts));
     found.extend(machine::clock_coarse(facts));
-    found.extend(machine::failed_checks(facts));
+    found.extend(failed_checks(&document.environment));
     found.extend(machine::settings(facts));
     found.extend(machine::storage_settings(facts));
     found

@@ -1,8 +1,9 @@
 //! Doubts about what the server was asked to do: how much data, from where, and how safely.
 
 use super::facts::{Facts, of_measure};
-use crate::values::bytes;
-use dyno_record::model::{Caveat, CaveatKind, RunDocument};
+use crate::costs::CHECKPOINT_INTERVAL_S;
+use crate::values::{bytes, time};
+use dyno_record::model::{Caveat, CaveatKind, RunDocument, ServerRecord};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
@@ -56,11 +57,38 @@ pub(super) fn durability(facts: &Facts<'_>) -> Option<Caveat> {
     if !WRITES.iter().any(|name| weight(facts, name) > 0.0) {
         return None;
     }
-    let code = early_acknowledgement(facts)?;
-    let concern = &facts.document.server.write_concern;
-    let statement = Statement::new(code).with("write_concern", concern);
+    let server = &facts.document.server;
+    let concern = &server.write_concern;
+    let early = early_acknowledgement(facts);
+    let unjournaled_s =
+        unjournaled_checkpoint_s(server).filter(|_| early != Some(NOT_ACKNOWLEDGED));
+    let statement = match unjournaled_s {
+        Some(interval_s) => statement!(
+            "writes-without-journal",
+            interval = time(interval_s),
+            write_concern = concern
+        ),
+        None => Statement::new(early?).with("write_concern", concern),
+    };
     Some(Caveat::of_run(CaveatKind::Durability, statement))
 }
+
+/// Time between checkpoints of a server without a journal; `None` if it has one, or does not report that.
+fn unjournaled_checkpoint_s(server: &ServerRecord) -> Option<f64> {
+    let own = |name: &str| server.settings.get(name);
+    let of_members = |name: &str| {
+        let found = server.members.iter().find_map(|one| one.found.get(name));
+        found.or_else(|| server.members.iter().find_map(|one| one.asked.get(name)))
+    };
+    let journal = of_members("journal")
+        .or_else(|| own("journal"))
+        .or_else(|| own("storage.journal.enabled"))?;
+    let interval = of_members("checkpoint_interval_s").or_else(|| own("parameter.syncdelay"));
+    let interval_s = interval.and_then(|interval| interval.parse().ok());
+    (journal == "false").then(|| interval_s.unwrap_or(CHECKPOINT_INTERVAL_S))
+}
+
+const NOT_ACKNOWLEDGED: &str = "writes-not-acknowledged";
 
 /// The code of how writes are acknowledged before they are on the disk, if they are.
 fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
@@ -74,7 +102,7 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
         .collect();
     let has = |setting: &str| concern.split([',', '&', ';']).any(|part| part == setting);
     if has("w=0") {
-        return Some("writes-not-acknowledged");
+        return Some(NOT_ACKNOWLEDGED);
     }
     let is_durable = facts.plan.server.durable_writes == Some(true);
     let waits_for_journal = has("j=true") || has("journal=true") || is_durable;

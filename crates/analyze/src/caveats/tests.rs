@@ -331,6 +331,16 @@ fn a_rate_near_that_of_the_selfcheck_is_the_clients_own() {
     assert_eq!(with(11_111.0), [CaveatKind::GeneratorBottleneck]);
     assert_eq!(with(11_112.0), NONE);
     assert_eq!(after(|d| d.selfcheck = Some(json!({}))), NONE);
+    let beside = |level: &str| {
+        let check = json!({"max_rate_per_core_per_s": 11_111.0, "other_load": {"level": level}});
+        after(|d| d.selfcheck = Some(check))
+    };
+    assert_eq!(beside("warn"), [CaveatKind::GeneratorBottleneck]);
+    assert_eq!(
+        beside("fail"),
+        NONE,
+        "others took the CPU time that was measured"
+    );
 }
 
 #[test]
@@ -635,6 +645,32 @@ fn early_acknowledgement_is_stated_for_writes() {
         d.plan["server"] = json!({"durable_writes": true});
     });
     assert_eq!(synced, NONE);
+}
+
+#[test]
+fn writes_without_a_journal_last_from_one_checkpoint_to_the_next() {
+    let with = |concern: &str, settings: &[(&str, &str)]| {
+        messages(|d| {
+            d.server.write_concern = concern.to_owned();
+            d.server.topology = Some("standalone".to_owned());
+            let settings = settings.iter();
+            d.server.settings = settings
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            d.plan["operations"] = json!({"update": 1.0});
+        })
+    };
+    let off = ("storage.journal.enabled", "false");
+    let usual = with("w=1", &[off]);
+    assert!(
+        usual[0].starts_with("writes-without-journal (interval: 60"),
+        "{usual:?}"
+    );
+    let shorter = with("w=1", &[off, ("parameter.syncdelay", "20.0")]);
+    assert!(shorter[0].contains("interval: 20"), "{shorter:?}");
+    assert!(with("w=1", &[("journal", "false")])[0].starts_with("writes-without-journal"));
+    assert!(with("w=0", &[off])[0].starts_with("writes-not-acknowledged"));
+    assert!(with("w=1", &[("journal", "true")])[0].starts_with("writes-not-durable"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Whether two runs measured the same thing: what is different between them besides the result.
 
+use crate::caveats::has_other_load;
 use dyno_record::model::{CaveatKind, IdleState, PhaseKind, RunDocument, RunStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -248,6 +249,13 @@ fn compare_states(
             all.join(", ")
         }
     };
+    let busy = [a, b].map(|document| has_other_load(&document.environment));
+    if busy.contains(&true) {
+        // Both being so is no difference, and still a reason.
+        let [in_a, in_b] = busy.map(|fails| if fails { "fails" } else { "no failure" });
+        let what = "check other_load";
+        note(what, format!("{in_a} (A)"), format!("{in_b} (B)"), false);
+    }
     let promise = |document| join(caveats(document, &[CaveatKind::Durability]));
     note("caveat durability", promise(a), promise(b), true);
     note(

@@ -19,6 +19,9 @@ pub struct HistoryRun {
     /// What an operation cost, where it was counted. It is shown and not judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<Cost>,
+    /// Others used so much of the machine that the check `other_load` fails.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other_load: bool,
     /// Currency of the price, where the plan names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
@@ -195,6 +198,7 @@ mod tests {
             started_at: format!("2026-01-{:02}T00:00:00Z", place + 1),
             values: vec![rate * noise, us * noise, 2.0 * us * noise, 3.0 * us * noise],
             costs: Vec::new(),
+            other_load: false,
             currency: None,
         }
     }

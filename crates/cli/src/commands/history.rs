@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::export::output;
 use crate::messages::{Messages, pretty_json, print_data};
 use crate::reports::refused;
+use dyno_analyze::caveats::has_other_load;
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::costs::of_measure;
 use dyno_analyze::experiment::figures::{is_open, measured};
@@ -247,6 +248,7 @@ fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, Stri
         costs: costs.map_or_else(Vec::new, |costs| costs.values),
         directory: name.to_owned(),
         started_at: document.started_at.clone(),
+        other_load: has_other_load(&document.environment),
         values: values.ok_or("it has measured nothing")?,
     };
     Ok(Found::Run(Box::new((document, run))))

@@ -29,6 +29,12 @@ pub(crate) fn selfcheck(
         Format::Json => result.to_json(),
         _ => selfcheck_text::human(&result),
     })?;
+    if let Some(doubt) = result.doubt() {
+        messages.warning(&format!(
+            "the check `other_load` fails: {}; runs are not compared with this result",
+            doubt.found
+        ));
+    }
     if arguments.no_save {
         return Ok(Exit::Done);
     }
@@ -40,7 +46,9 @@ pub(crate) fn selfcheck(
         )
         .with_hint("name one with `--state-dir`, or pass `--no-save`")
     })?;
-    let path = state::write(folder, &result)?;
-    messages.note(&format!("kept in {}", path.display()));
+    match state::write(folder, &result)? {
+        Some(path) => messages.note(&format!("kept in {}", path.display())),
+        None => messages.note("not kept: the earlier result stays"),
+    }
     Ok(Exit::Done)
 }

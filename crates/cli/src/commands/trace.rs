@@ -201,7 +201,10 @@ impl Traced<'_> {
         };
         let gap_bytes = Some(self.arguments.gap.0);
         // Before the probes are there, so that they see nothing of it.
-        let environment = examine(&Subject::default());
+        let environment = examine(Subject {
+            own: self.processes().collect(),
+            ..Subject::default()
+        });
         let mut recording = Recording::start(settings, target, gap_bytes, folder)?;
         recording.is_on(environment);
         for process in &self.arguments.processes {
@@ -261,9 +264,13 @@ impl Traced<'_> {
         if let Some(program) = &mut self.program {
             return Ok(program.status()?.map(|_| End::Program));
         }
+        Ok((!self.processes().any(is_alive)).then_some(End::Program))
+    }
+
+    /// Processes that ran already.
+    fn processes(&self) -> impl Iterator<Item = u32> {
         let of_server = self.server.as_ref().map(|server| server.process);
-        let mut all = self.arguments.processes.iter().copied().chain(of_server);
-        Ok((!all.any(is_alive)).then_some(End::Program))
+        self.arguments.processes.iter().copied().chain(of_server)
     }
 
     /// The status of the program, which has ended then. It is traced to its end.

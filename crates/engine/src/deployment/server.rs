@@ -279,7 +279,7 @@ impl ServerUnderTest {
     ) -> Result<dyno_record::model::Environment, Error> {
         let record = self.describe(control, plan)?;
         let server = Some(self.checked(control, &record, instances));
-        Ok(dyno_observe::environment::examine(&Subject {
+        Ok(dyno_observe::environment::examine(Subject {
             data_dir,
             server,
             ..Subject::default()

@@ -76,6 +76,7 @@ pub fn subject(request: &CheckRequest, environment: &Environment) -> Result<Subj
         },
         server,
         watch: WATCH,
+        own: Vec::new(),
     })
 }
 

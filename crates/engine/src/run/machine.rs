@@ -1,12 +1,12 @@
 //! What a run makes of the machine of its servers, and looks at there.
 
 use super::host_settings::HostSettings;
-use super::{Session, WATCH, collection, preflight};
+use super::{Session, collection, preflight};
 use crate::deployment::server::{ServerUnderTest, data_folder};
 use crate::deployment::{self, DeploymentUnderTest};
 use crate::error::Error;
 use dyno_load::connect::Control;
-use dyno_observe::doctor::{self, Subject};
+use dyno_observe::doctor::{self, Subject, WATCH};
 use dyno_plan::model::PageCache;
 use std::path::Path;
 
@@ -98,6 +98,7 @@ impl<'a> Session<'a> {
             server: Some(server.checked(control, &self.servers[0], instances)),
             found: Vec::new(),
             watch: WATCH,
+            own: Vec::new(),
         };
         let round_trip = subject.server.as_ref().and_then(|server| server.round_trip);
         self.servers[0].round_trip_us = round_trip.map(|time| time.median_us);

@@ -13,10 +13,13 @@ use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
 use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::workload::{Concerns, Workload};
+use dyno_observe::doctor::Subject;
+use dyno_observe::environment::examine;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord};
+use dyno_record::verdict::{CheckName, Verdict};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +56,7 @@ pub fn measure(
         )
     })?;
     let measured_at = Timestamp::now();
+    let before = other_load();
     let responder = ResponderProcess::start(executable)?;
     context.note(format!("closed loop, {clients} connections on one core"));
     let phase = drive(&responder, Schedule::Closed {}, duration, clients, context)?;
@@ -69,6 +73,8 @@ pub fn measure(
             rate_per_s,
         )?);
     }
+    drop(responder);
+    let other_load = [before, other_load()].into_iter().flatten();
     Ok(Selfcheck {
         schema_version: SCHEMA_VERSION,
         dyno_version: VERSION.into(),
@@ -77,7 +83,15 @@ pub fn measure(
         max_rate_per_core_per_s: max_rate_per_core(&closed_loop),
         closed_loop,
         constant_rates,
+        other_load: other_load.max_by_key(|verdict| verdict.level),
     })
+}
+
+/// What `dyno doctor` says of the work of others.
+fn other_load() -> Option<Verdict> {
+    let verdicts = examine(Subject::default()).doctor.into_iter();
+    let mut of_others = verdicts.filter(|verdict| verdict.check == CheckName::OtherLoad);
+    of_others.next()
 }
 
 fn drive(

@@ -9,16 +9,21 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "selfcheck.json";
 
-/// Keeps a result.
-pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Error> {
+/// Keeps a result; `None` if it is doubtful and a better one is kept already.
+pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<Option<PathBuf>, Error> {
     std::fs::create_dir_all(folder)
         .or_fault(Kind::Environment, || {
             format!("cannot make the folder `{}`", folder.display())
         })
         .with_hint("choose another one with `--state-dir`, or pass `--no-save`")?;
     let path = folder.join(FILE);
+    let kept = std::fs::read_to_string(&path).ok();
+    let kept = kept.and_then(|text| usable(&text, &selfcheck.machine).ok());
+    if selfcheck.doubt().is_some() && kept.is_some_and(|kept| kept.doubt().is_none()) {
+        return Ok(None);
+    }
     write_file(&path, &selfcheck.to_json())?;
-    Ok(path)
+    Ok(Some(path))
 }
 
 /// The result that was kept on this machine, as it goes into a run; `None` if there is none that can be used.
@@ -71,6 +76,7 @@ fn usable(text: &str, machine: &Machine) -> Result<Selfcheck, String> {
 mod tests {
     use super::super::{ClosedLoop, ConstantRate, StartDelay};
     use super::*;
+    use dyno_record::verdict::{CheckName, Level, Verdict};
 
     fn selfcheck() -> Selfcheck {
         Selfcheck {
@@ -103,7 +109,30 @@ mod tests {
                     max: 50.0,
                 },
             }],
+            other_load: None,
         }
+    }
+
+    #[test]
+    fn a_doubtful_result_replaces_no_better_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let doubtful = Selfcheck {
+            other_load: Some(Verdict {
+                check: CheckName::OtherLoad,
+                level: Level::Fail,
+                found: "others use 50 % of 2 CPUs".into(),
+                advised: "an idle machine".into(),
+                why: String::new(),
+                change: None,
+            }),
+            ..selfcheck()
+        };
+        let mut is_kept = |result: &Selfcheck| {
+            let written = write(folder.path(), result).expect("it can be written");
+            written.is_some()
+        };
+        let kept = [&doubtful, &doubtful, &selfcheck(), &doubtful, &selfcheck()].map(&mut is_kept);
+        assert_eq!(kept, [true, true, true, false, true]);
     }
 
     #[test]
@@ -111,6 +140,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path =
             write(&folder.path().join("new/state"), &selfcheck()).expect("it can be written");
+        let path = path.expect("nothing was there");
         let text = std::fs::read_to_string(path).expect("it is there");
         assert_eq!(usable(&text, &selfcheck().machine), Ok(selfcheck()));
         let other = Machine {

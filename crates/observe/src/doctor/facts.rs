@@ -12,6 +12,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How long other processes are watched before a measurement: long enough for one that is busy, and no longer than the start of
+/// a server.
+pub const WATCH: Duration = Duration::from_millis(100);
+
 /// What is to be checked. What is left out makes the checks that need it say so.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {
@@ -27,6 +31,8 @@ pub struct Subject {
     pub found: Vec<OpenServer>,
     /// How long to watch what other processes do; zero to do without.
     pub watch: Duration,
+    /// Processes that belong to the measurement, besides this one and the server's.
+    pub own: Vec<u32>,
 }
 
 /// A server that was found by looking at the processes of this machine.
@@ -218,6 +224,8 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
     let data_dir = data_dir.ok_or_else(|| absent("no data folder was named"));
     let address = address.ok_or_else(|| absent("the address of the server is not known"));
     let own = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+    let measuring = [Some(std::process::id()), pid].into_iter().flatten();
+    let own_processes: Vec<u32> = measuring.chain(subject.own.iter().copied()).collect();
     let thp = "sys/kernel/mm/transparent_hugepage";
     Facts {
         subject: subject.clone(),
@@ -253,7 +261,7 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
         load_average: host::load_average(root),
         cpus: host::cpus_online(root),
         cpu_pressure_percent: host::cpu_pressure_percent(root),
-        busy: processes::busy(root, subject.watch, pid),
+        busy: processes::busy(root, subject.watch, &own_processes),
         client_cpus: processes::cpus(root, "proc/self/status"),
         server_cpus: of_server("status").and_then(|path| processes::cpus(root, &path)),
         listening: address

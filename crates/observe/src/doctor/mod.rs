@@ -18,7 +18,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-pub use facts::{Facts, OpenServer, Product, RoundTrip, ServerFacts, Subject, observe};
+pub use facts::{Facts, OpenServer, Product, RoundTrip, ServerFacts, Subject, WATCH, observe};
 
 use dyno_record::verdict::{CheckName, Level, Verdict};
 use finding::Finding;

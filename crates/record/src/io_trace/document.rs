@@ -270,6 +270,8 @@ pub enum TraceCaveatKind {
     UnknownCost,
     /// Files of the trace are not what they were when it was finished.
     RecordChanged,
+    /// A check of the machine failed, such as that others use its CPUs.
+    Machine,
     /// Something else.
     Other,
 }

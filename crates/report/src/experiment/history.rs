@@ -102,6 +102,7 @@ fn cost(run: &HistoryRun, kind: CostKind) -> String {
 fn findings(history: &History) -> Vec<String> {
     let mut lines = changes(history);
     lines.extend(baseline(history));
+    lines.extend(other_load(history));
     lines.extend(left_out(history));
     lines
 }
@@ -113,6 +114,20 @@ fn baseline(history: &History) -> Option<String> {
         "levels before {} (`{}`) are shown and not judged",
         run.started_at, run.directory
     ))
+}
+
+/// Runs that were not alone on their machine.
+fn other_load(history: &History) -> Option<String> {
+    let runs = history.runs.iter().filter(|run| run.other_load);
+    let names: Vec<String> = runs.map(|run| format!("`{}`", run.directory)).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "caveat: others used the machine (the check `other_load` fails) before {} of {} runs: {}",
+            names.len(),
+            history.runs.len(),
+            names.join(", ")
+        )
+    })
 }
 
 fn left_out(history: &History) -> Vec<String> {
@@ -390,6 +405,7 @@ fn table(history: &History) -> Section {
         )],
         notes: baseline(history)
             .into_iter()
+            .chain(other_load(history))
             .chain(left_out(history))
             .collect(),
         ..Section::default()

@@ -3,7 +3,7 @@
 use super::configurations::{Row, Server, base_of};
 use super::findings::{RANDOM_SCORE, changed, jumps, number, score};
 use super::words::{Change, short_hash, took};
-use dyno_analyze::tracing_cost::tracing_cost;
+use dyno_analyze::tracing_cost::{Doubt, tracing_cost};
 use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::quantity::{Quantity, Unit};
@@ -133,14 +133,25 @@ pub(super) fn cost(document: &IndexBuildDocument) -> Option<Finding> {
     let pairs = || document.builds.iter().flat_map(|build| &build.tracing);
     let cost = tracing_cost(pairs())?;
     let ratio = |value: f64| number(Quantity::ratio(value));
-    let interval = cost.interval;
-    let said = statement!(
-        "cost-of-tracing",
-        ratio = ratio(cost.ratio),
-        low = interval.map(|(low, _)| ratio(low)),
-        high = interval.map(|(_, high)| ratio(high)),
-        pairs = cost.pairs
-    );
+    let interval = super::figures::narrow(&cost);
+    let low = interval.map(|(low, _)| ratio(low));
+    let high = interval.map(|(_, high)| ratio(high));
+    let said = match cost.doubt() {
+        None => statement!(
+            "cost-of-tracing",
+            ratio = ratio(cost.ratio),
+            low = low,
+            high = high,
+            pairs = cost.pairs
+        ),
+        Some(doubt) => statement!(
+            "cost-of-tracing-unknown",
+            is_shorter = doubt == Doubt::Shorter,
+            low = low,
+            high = high,
+            pairs = cost.pairs
+        ),
+    };
     let evidence = document.builds.iter().filter_map(|build| {
         let n = build.tracing.len();
         let mean = |of: fn(&dyno_record::index_build::TracingPair) -> f64| {

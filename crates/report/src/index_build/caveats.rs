@@ -1,7 +1,7 @@
 //! Reasons to doubt an index build: those of the experiment, those of its traces, and traces that are not there.
 
 use super::sides::Side;
-use crate::caveat::{NumberedCaveat, Severity};
+use crate::caveat::{NumberedCaveat, Severity, of_check};
 use crate::io_trace;
 use crate::texts::{hint, text};
 use dyno_record::index_build::IndexBuildDocument;
@@ -25,8 +25,10 @@ pub(super) fn book<'a>(document: &'a IndexBuildDocument, sides: &[Side<'a>]) -> 
     for caveat in &document.caveats {
         let message = named(caveat.build.as_deref(), &text(&caveat.statement), sides);
         let hint = hint(&caveat.statement);
+        let checked = of_check(&caveat.statement);
+        let (label, severity) = checked.unwrap_or(("doubt", Severity::Doubt));
         entries.push(Entry {
-            caveat: NumberedCaveat::of("doubt", Severity::Doubt, message, hint),
+            caveat: NumberedCaveat::of(label, severity, message, hint),
             build: caveat.build.as_deref(),
             is_of_trace: false,
         });

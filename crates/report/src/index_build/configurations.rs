@@ -12,7 +12,7 @@ use dyno_analyze::tracing_cost::tracing_cost;
 use dyno_record::index_build::{
     BuildRecord, ConfigurationRecord, IndexBuildDocument, IoFigures, MemberBuild, MemberFacts,
 };
-use dyno_record::quantity::{Quantity, Unit};
+use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
 
 /// A build on one of the configurations.
 pub(super) struct Row<'a> {
@@ -147,7 +147,7 @@ pub(super) fn figures(
         let change = base_of(row, rows)
             .and_then(|base| Some((base, Change::of(base.build.duration_s, seconds)?)));
         let note = change.map_or(until.clone(), |(base, change)| {
-            format!("{until}; {}", compared_words(change, &base.name()))
+            format!("{until}; {}", change.words(Some(&base.name())))
         });
         Figure::new(format!("build time, {}", row.name()), took(seconds))
             .with_note(note)
@@ -178,14 +178,6 @@ pub(super) fn base_of<'r, 'a>(row: &Row<'a>, rows: &'r [Row<'a>]) -> Option<&'r 
         false => rows.first(),
     };
     base.filter(|base| base.side.name != row.side.name)
-}
-
-/// `2.0 × faster than on standalone`.
-pub(super) fn compared_words(change: Change, base: &str) -> String {
-    match change {
-        Change::Same => format!("as long as {base}"),
-        _ => format!("{} than {base}", change.words()),
-    }
 }
 
 /// Tables of the configurations and of their servers, and where each server read.
@@ -239,7 +231,7 @@ fn configurations(rows: &[Row<'_>]) -> Section {
             Cell::known(build.process.map(|io| Quantity::bytes(io.read_bytes))),
         ]
     });
-    let mut notes = Vec::new();
+    let mut notes = vec![super::tables::made_once(rows.len())];
     let has = |start: &str| {
         let mut topologies = rows.iter().map(|row| &row.configuration.topology);
         topologies.any(|topology| topology.starts_with(start))
@@ -293,8 +285,11 @@ fn cost_cell(build: &BuildRecord) -> Cell {
     let Some(cost) = tracing_cost(&build.tracing) else {
         return Cell::default();
     };
-    Cell::from(Quantity::ratio(cost.ratio).signed())
-        .with_detail(Some(super::figures::how_sure(&cost)))
+    let cell = match cost.doubt() {
+        None => Cell::from(Quantity::ratio(cost.ratio).signed()),
+        Some(_) => Cell::from(NO_VALUE),
+    };
+    cell.with_detail(Some(super::figures::how_sure(&cost)))
 }
 
 fn members(rows: &[Row<'_>]) -> Section {

@@ -6,7 +6,7 @@ use super::words::{Change, took};
 use crate::page::Figure;
 use crate::texts::text;
 use dyno_analyze::access_pattern::order_statement;
-use dyno_analyze::tracing_cost::{TracingCost, tracing_cost};
+use dyno_analyze::tracing_cost::{Doubt, TracingCost, tracing_cost};
 use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::{Quantity, Unit};
 
@@ -26,7 +26,7 @@ pub(super) fn figures(
         Some(Figure {
             alarming: matches!(change, Some(Change::Slower(_))),
             ..Figure::new(label("build time", side, sides), took(seconds))
-                .with_note(change.map_or(how_cold(side), Change::words))
+                .with_note(change.map_or(how_cold(side), |change| change.words(None)))
                 .marked(&book.of_duration(side.name))
         })
     });
@@ -53,23 +53,40 @@ pub(super) fn figures(
         .collect()
 }
 
-/// What tracing cost over all builds of the experiment.
+/// What tracing cost over all builds of the experiment, if that is known.
 pub(super) fn cost_of_tracing(document: &IndexBuildDocument) -> Option<Figure> {
     let pairs = document.builds.iter().flat_map(|build| &build.tracing);
-    let cost = tracing_cost(pairs)?;
+    let cost = tracing_cost(pairs).filter(|cost| cost.doubt().is_none())?;
     let figure = Figure::new("cost of tracing", Quantity::ratio(cost.ratio).signed());
     Some(figure.with_note(format!("of the build time; {}", how_sure(&cost))))
 }
 
-/// The interval of a cost, or that there is none.
+/// The interval of a cost with what it rests on, or why the cost is unknown.
 pub(super) fn how_sure(cost: &TracingCost) -> String {
-    match cost.interval {
-        None => "one pair, no interval".to_owned(),
+    match cost.doubt() {
+        None => interval(cost),
+        Some(Doubt::OnePair) => "one pair, no interval".to_owned(),
+        Some(Doubt::Noise) => format!("within the noise, {}", interval(cost)),
+        Some(Doubt::Shorter) => format!("the traced builds were faster, {}", interval(cost)),
+    }
+}
+
+fn interval(cost: &TracingCost) -> String {
+    match narrow(cost) {
         Some((low, high)) => {
             let end = |ratio| Quantity::ratio(ratio).signed();
             format!("95 %: {} to {}, {} pairs", end(low), end(high), cost.pairs)
         }
+        None => format!("too wide an interval, {} pairs", cost.pairs),
     }
+}
+
+/// The interval, unless it is too wide to say anything.
+pub(super) fn narrow(cost: &TracingCost) -> Option<(f64, f64)> {
+    /// Factor between the longest and the shortest times that an interval allows.
+    const WIDE: f64 = 4.0;
+    let is_narrow = |(low, high): &(f64, f64)| 1.0 + high <= (1.0 + low) * WIDE;
+    cost.interval.filter(is_narrow)
 }
 
 /// How much was read in the end, as multiples of the size of the file.

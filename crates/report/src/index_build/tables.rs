@@ -80,10 +80,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         }),
     ];
 
-    let mut notes = vec![match builds.len() {
-        1 => "The index was built once, so that the figures have no interval.".to_owned(),
-        _ => "Every build was made once, so that the figures have no interval: a difference of a few percent means nothing.".to_owned(),
-    }];
+    let mut notes = vec![made_once(builds.len())];
     if document.disk.as_ref().is_some_and(|disk| disk.made) {
         notes.push(
             "The data is in a file on another disk, in which requests that are far apart cost no more than neighbours."
@@ -209,5 +206,13 @@ mod tests {
         assert_eq!(text("a.time waiting (usecs)", 1500.0), "1.50 ms");
         assert_eq!(text("network.physicalBytes", 2048.0), "2.00 KiB");
         assert_eq!(text("a.load", 0.5), "0.500");
+    }
+}
+
+/// What single builds leave open.
+pub(super) fn made_once(builds: usize) -> String {
+    match builds {
+        1 => "The index was built once, so that the figures have no interval.".to_owned(),
+        _ => "Every build was made once, so that the figures have no interval: how much a build varies is not known, and short ones vary most.".to_owned(),
     }
 }

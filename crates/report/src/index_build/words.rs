@@ -40,9 +40,15 @@ impl Change {
         }
     }
 
-    /// `6.1 × faster`.
-    pub(super) fn words(self) -> String {
-        text(&self.statement())
+    /// `6.1 × faster`, or the same `than on` a base. Two builds alone do not show how much a duration varies.
+    pub(super) fn words(self, base: Option<&str>) -> String {
+        let change = text(&self.statement());
+        match (self, base) {
+            (Change::Same, None) => change,
+            (Change::Same, Some(base)) => format!("as long as {base}"),
+            (_, None) => format!("{change}, each built once"),
+            (_, Some(base)) => format!("{change} than {base}, each built once"),
+        }
     }
 }
 
@@ -70,13 +76,27 @@ mod tests {
 
     #[test]
     fn a_change_is_told_with_the_digits_that_count() {
-        let words = |before, after| Change::of(before, after).map(Change::words);
-        assert_eq!(words(74.2, 12.1).as_deref(), Some("6.1 × faster"));
-        assert_eq!(words(1234.0, 1.0).as_deref(), Some("1,234 × faster"));
-        assert_eq!(words(1.07, 1.0).as_deref(), Some("1.07 × faster"));
-        assert_eq!(words(1.0, 2.0).as_deref(), Some("2.0 × slower"));
+        let words = |before, after| Change::of(before, after).map(|change| change.words(None));
+        assert_eq!(
+            words(74.2, 12.1).as_deref(),
+            Some("6.1 × faster, each built once")
+        );
+        assert_eq!(
+            words(1234.0, 1.0).as_deref(),
+            Some("1,234 × faster, each built once")
+        );
+        assert_eq!(
+            words(1.07, 1.0).as_deref(),
+            Some("1.07 × faster, each built once")
+        );
+        assert_eq!(
+            words(1.0, 2.0).as_deref(),
+            Some("2.0 × slower, each built once")
+        );
         assert_eq!(words(1.02, 1.0).as_deref(), Some("as long as before"));
         assert_eq!(words(1.0, 1.02).as_deref(), Some("as long as before"));
+        let slower = Change::Slower(3.5).words(Some("standalone"));
+        assert_eq!(slower, "3.5 × slower than standalone, each built once");
         assert_eq!(words(0.0, 1.0), None);
         assert_eq!(words(1.0, f64::NAN), None);
     }

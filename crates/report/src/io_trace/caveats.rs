@@ -22,7 +22,8 @@ pub(super) fn numbered(
             all.push(NumberedCaveat::of(label, severity, message, hint));
         };
         for caveat in &document.caveats {
-            let (label, severity) = describe(caveat.kind);
+            let (label, severity) =
+                caveat::of_check(&caveat.statement).unwrap_or_else(|| describe(caveat.kind));
             let said = &caveat.statement;
             add(label, severity, &text(said), hint(said));
         }
@@ -83,6 +84,7 @@ fn describe(kind: TraceCaveatKind) -> (&'static str, Severity) {
         TraceCaveatKind::RecordChanged => ("record changed", Serious),
         TraceCaveatKind::NotObserved => ("not observed", Doubt),
         TraceCaveatKind::UnknownOffsets => ("unknown places", Doubt),
+        TraceCaveatKind::Machine => ("machine", Condition),
         TraceCaveatKind::Other => ("doubt", Doubt),
         TraceCaveatKind::NoBlockRequests => ("no block requests", Condition),
         TraceCaveatKind::UnknownFiles => ("unknown files", Condition),

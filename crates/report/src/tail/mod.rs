@@ -5,7 +5,7 @@ mod repeated;
 mod tables;
 mod view;
 
-use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered};
+use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered, of_check};
 use crate::costs;
 use crate::error::ReportError;
 use crate::experiment::figure::interval_or_why;
@@ -125,16 +125,17 @@ pub fn page(view: &TailView<'_>) -> Page {
 
 fn caveats(document: &TailDocument) -> Vec<NumberedCaveat> {
     let said = document.caveats.iter();
-    let caveats =
-        said.map(|said| NumberedCaveat::of("doubt", Severity::Serious, text(said), hint(said)));
+    let caveats = said.map(|said| {
+        let (label, severity) = of_check(said).unwrap_or(("doubt", Severity::Serious));
+        NumberedCaveat::of(label, severity, text(said), hint(said))
+    });
     numbered(caveats.collect())
 }
 
 fn status(document: &TailDocument) -> Status {
-    let marks = caveats(document)
-        .iter()
-        .map(|caveat| caveat.number)
-        .collect();
+    let serious = caveats(document).into_iter();
+    let serious = serious.filter(|caveat| caveat.severity == Severity::Serious);
+    let marks = serious.map(|caveat| caveat.number).collect();
     Status::of_run(document.status, document.status_reason.as_deref(), marks)
 }
 

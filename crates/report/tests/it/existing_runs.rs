@@ -30,6 +30,7 @@ fn nights(levels: &[(f64, usize)]) -> History {
             started_at: format!("2026-{:02}-{:02}T02:00:00Z", night / 28 + 1, night % 28 + 1),
             values: vec![rate / noise, us, 2.1 * us, 3.3 * us],
             costs: Vec::new(),
+            other_load: night == 3,
             currency: None,
         }
     });

@@ -141,9 +141,10 @@ fn configurations() -> Vec<Case> {
         it.document.builds.truncate(1);
         it.document.configurations.truncate(1);
     };
-    let cost = with(mended(), |it| {
-        it.document.builds[0].tracing = tracing_pairs(&[(1.01, 1.0), (1.0, 1.0)]);
-    });
+    let cost = |pairs: &[(f64, f64)]| {
+        let pairs = tracing_pairs(pairs);
+        with(mended(), |it| it.document.builds[0].tracing = pairs)
+    };
     vec![
         case("configurations-differ-in-documents", other)
             .not_if("they hold the same", |it| *it = built()),
@@ -157,7 +158,10 @@ fn configurations() -> Vec<Case> {
                 it.traces = vec![("standalone", sequential_scan())];
             })
             .not_if("they were not traced", without_traces),
-        case("cost-of-tracing", cost).not_if("all builds were traced", |it| *it = mended()),
+        case("cost-of-tracing", cost(&[(1.1, 1.0), (1.11, 1.0)]))
+            .not_if("all builds were traced", |it| *it = mended()),
+        case("cost-of-tracing-unknown", cost(&[(1.01, 1.0), (1.0, 1.0)]))
+            .not_if("all builds were traced", |it| *it = mended()),
     ]
 }
 

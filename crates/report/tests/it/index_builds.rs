@@ -330,7 +330,8 @@ fn every_server_has_its_picture_and_its_share_and_none_speaks_for_all() {
         .iter()
         .map(|figure| (figure.label.as_str(), figure.note.as_deref()))
         .collect();
-    let until = "until the last of 2 servers had ended; 2.0 × faster than standalone";
+    let until =
+        "until the last of 2 servers had ended; 2.0 × faster than standalone, each built once";
     assert_eq!(headline[1], ("build time, split=2", Some(until)));
     let lowest = "of 2 servers; the highest is 1.00";
     assert_eq!(headline[3], ("lowest score, split=2", Some(lowest)));
@@ -423,12 +424,17 @@ fn the_cost_of_tracing_has_an_interval_where_it_was_repeated() {
         figure.map(|figure| (figure.value.to_string(), figure.note.clone().unwrap()))
     };
     assert_eq!(cost(&[]), None);
-    let (value, note) = cost(&[(10.1, 10.0)]).unwrap();
-    assert_eq!(value, "+1.00 %");
-    assert_eq!(note, "of the build time; one pair, no interval");
-    let (_, note) = cost(&[(10.1, 10.0), (10.0, 10.0), (10.2, 10.0)]).unwrap();
-    assert!(note.starts_with("of the build time; 95 %: −"), "{note}");
+    let known = [(11.0, 10.0), (11.1, 10.0), (11.2, 10.0)];
+    let (value, note) = cost(&known).unwrap();
+    assert_eq!(value, "+11.0 %");
+    assert!(note.starts_with("of the build time; 95 %: +"), "{note}");
     assert!(note.ends_with(" %, 3 pairs"), "{note}");
+    // One pair, noise that is larger than the effect, and an effect that tracing cannot have.
+    let noise = [(10.1, 10.0), (10.0, 10.0), (10.2, 10.0)];
+    let shorter = [(9.0, 10.0), (9.1, 10.0), (9.0, 10.0)];
+    for unknown in [&known[..1], &noise, &shorter] {
+        assert_eq!(cost(unknown), None);
+    }
 }
 
 #[test]
@@ -443,7 +449,8 @@ fn members_of_a_cluster_share_one_command_and_nothing_is_rewritten_there() {
     let (one, two) = (random_scan(), two_servers());
     let model = page_of(&document, &[("standalone", &one), ("split-2", &two)]);
     let note = model.headline[1].note.as_deref();
-    let of_all = "of one command for 2 servers with data; 2.0 × faster than standalone";
+    let of_all =
+        "of one command for 2 servers with data; 2.0 × faster than standalone, each built once";
     assert_eq!(note, Some(of_all));
     let said = found(&model, "on 1 of 2 servers");
     assert_eq!((said.len(), said[0].0), (1, "finding"));
