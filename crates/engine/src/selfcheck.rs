@@ -29,8 +29,7 @@ pub struct Selfcheck {
     pub closed_loop: ClosedLoop,
     /// At given rates.
     pub constant_rates: Vec<ConstantRate>,
-    /// The check of what others did on the machine, before or after the measurement: the worse of both. Absent in results of
-    /// earlier versions.
+    /// The check of others' work, before or after the measurement, whichever is worse. Absent in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_load: Option<Verdict>,
 }

@@ -177,9 +177,9 @@ named! {
         Memory = "memory",
         /// What the devices did.
         Device = "device",
-        /// Reads of the devices as those of the servers.
+        /// Reads of the devices that the servers caused.
         DeviceReads = "device_reads",
-        /// Writes of the devices as those of the servers.
+        /// Writes of the devices that the servers caused.
         DeviceWrites = "device_writes",
         /// Flushes of the devices.
         Flushes = "flushes",

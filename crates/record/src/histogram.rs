@@ -201,7 +201,7 @@ mod tests {
                 reader.read_sparse(&bytes).unwrap().to_histogram(),
                 histogram
             );
-            // What is cut off is refused, as by the library.
+            // A part of it is refused, as by the library.
             assert!(reader.read_sparse(&bytes[..bytes.len() / 2]).is_err());
         }
         let empty = latency_histogram();

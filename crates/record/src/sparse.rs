@@ -17,7 +17,7 @@ static COUNTERS: LazyLock<u32> = LazyLock::new(|| {
     u32::try_from(counters).unwrap_or(u32::MAX)
 });
 
-/// What a [`latency_histogram`] counted.
+/// Counts of a [`latency_histogram`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SparseHistogram {
     /// Number of the counter, ascending, with its count, which is not 0.
@@ -40,14 +40,14 @@ fn highest(counter: u32) -> u64 {
 }
 
 impl SparseHistogram {
-    /// The next counter that is not 0, in ascending order; `None` if there is no such counter.
+    /// Adds the next counter, in ascending order; `None` if the histogram does not have it.
     pub(crate) fn push(&mut self, counter: u64, count: u64) -> Option<()> {
         let counter = u32::try_from(counter).ok().filter(|one| one < &COUNTERS)?;
         self.counts.push((counter, count));
         Some(())
     }
 
-    /// What a histogram with other bounds counted.
+    /// Counts of a histogram with other bounds.
     ///
     /// # Errors
     /// It has values beyond these bounds.

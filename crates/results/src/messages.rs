@@ -57,7 +57,7 @@ impl AnalysedMessages {
     }
 }
 
-/// What the machine was like, and whether producers, consumers and server shared it.
+/// Failed checks of the machine, and whether producers, consumers and server shared it.
 fn of_machine(document: &TailDocument) -> Vec<Statement> {
     let Some(environment) = &document.environment else {
         return Vec::new();

@@ -42,7 +42,7 @@ fn write(path: &Path, document: &Value) {
     fs::write(path, document.to_string()).expect("there is room");
 }
 
-/// A machine on which the check of others stands at this level.
+/// A machine whose check of others has this level.
 fn machine(level: &str) -> Value {
     let environment = serde_json::to_value(Environment::default()).expect("it is plain data");
     let mut environment = environment;

@@ -166,7 +166,7 @@ fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
         return None;
     }
     let selfcheck = facts.document.selfcheck.as_ref()?;
-    // What was measured beside the work of others says little of this machine.
+    // Others took CPU time from the selfcheck: its figures say little about this machine.
     let other_load = selfcheck
         .pointer("/other_load/level")
         .and_then(Value::as_str);

@@ -54,7 +54,7 @@ pub fn failed_checks(environment: &Environment) -> Vec<Caveat> {
         .collect()
 }
 
-/// Whether others used so much of the machine that the figures are not those of an idle one.
+/// Whether the check of others' work failed.
 pub fn has_other_load(environment: &Environment) -> bool {
     let mut verdicts = environment.doctor.iter();
     verdicts.any(|one| one.check == CheckName::OtherLoad && one.level == Level::Fail)

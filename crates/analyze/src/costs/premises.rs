@@ -1,5 +1,5 @@
-//! What must hold for a ratio of counters to be about the servers' own work. Each check gives the reason for which the ratio
-//! is left out.
+//! Conditions under which a ratio of counters is about the servers' own work. Each check gives the reason for leaving the
+//! ratio out.
 
 use super::{CHECKPOINT_INTERVAL_S, client_s};
 use dyno_record::consumption::{Consumption, DeviceUse};
@@ -11,14 +11,14 @@ use dyno_record::quantity::Quantity;
 /// journals of file systems, and pages that are written again, are less.
 const MOST_OF_SERVERS: f64 = 3.0;
 
-/// What others may read or write in any case: some pages are nothing to a load.
+/// Bytes of others below which nothing is left out: some pages do not change a ratio.
 const LEAST_OF_OTHERS_BYTES: u64 = 1 << 20;
 
 /// Changed data that was written in another phase than it was changed in, as a share of all that the phase wrote.
 const MOST_ELSEWHERE_RATIO: f64 = 0.1;
 
-/// What a server writes of its own accord (diagnostic data, metadata of a checkpoint, whole pages for one document) are some
-/// hundred kilobytes: below this it is most of the ratio.
+/// A server writes some hundred kilobytes by itself: diagnostic data, metadata of checkpoints, whole pages for one document.
+/// With less changed data than this they are most of the ratio.
 const LEAST_CHANGED_BYTES: f64 = 1_048_576.0;
 
 /// The work of others that the processors may have done for each part of the bench's own.
@@ -26,7 +26,7 @@ const MOST_WORK_OF_OTHERS: f64 = 1.0;
 
 type Premise = Result<(), String>;
 
-/// Whether the writes of the devices are those of the servers.
+/// Whether the servers caused most writes of the devices.
 pub(super) fn device_writes(used: &Consumption, device: &DeviceUse) -> Premise {
     mostly_own("wrote", device.written_bytes, used.server_written_bytes)
 }
@@ -66,7 +66,7 @@ pub(super) fn write_amplification(
     device_writes(used, device)?;
     require(changed.bytes() >= LEAST_CHANGED_BYTES, || {
         format!(
-            "the changed documents are {}: what a server writes of its own accord is more",
+            "the changed documents are {}, and a server writes more by itself",
             Quantity::bytes(changed.bytes() as u64)
         )
     })?;

@@ -237,7 +237,7 @@ fn amplification_is_that_of_documents_inserted_and_updated() {
     assert_eq!(value(&found, CostKind::WrittenBytes), Some(1_170.0));
 }
 
-/// What is absent because of what was changed in a record, with whether each of these costs is known.
+/// Changes a record, expects these costs to be absent, and returns the names of all that is unknown.
 fn absent(kinds: &[CostKind], change: impl FnOnce(&mut RunDocument)) -> Vec<Counted> {
     let mut changed = document();
     changed.consumption[0].server_written_bytes = Some(110_000_000);

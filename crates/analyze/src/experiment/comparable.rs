@@ -251,7 +251,7 @@ fn compare_states(
     };
     let busy = [a, b].map(|document| has_other_load(&document.environment));
     if busy.contains(&true) {
-        // Both being so is no difference, and still a reason.
+        // A failure on both sides is a reason as well.
         let [in_a, in_b] = busy.map(|fails| if fails { "fails" } else { "no failure" });
         let what = "check other_load";
         note(what, format!("{in_a} (A)"), format!("{in_b} (B)"), false);

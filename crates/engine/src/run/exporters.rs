@@ -22,7 +22,7 @@ pub(super) fn is_of_server(
     })
 }
 
-/// Names the machine of each server and exporter: one name for all addresses of a machine, that of its first source.
+/// Names the machine of each server and exporter. All addresses of a machine have the name of its first source.
 pub(super) fn name_machines(sources: &mut [SourceRecord], hostname: Option<&str>) {
     let mut known: Vec<(Place, String)> = Vec::new();
     let is_meant = |source: &&mut SourceRecord| {
@@ -33,7 +33,7 @@ pub(super) fn name_machines(sources: &mut [SourceRecord], hostname: Option<&str>
         let found = known.iter().find(|(other, _)| place.is_that_of(other));
         let name = match (found, &place) {
             (Some((_, name)), _) => name.clone(),
-            // The address is that of a tunnel's near end, and another port may lead to another machine.
+            // Behind a tunnel another port may lead to another machine.
             (None, Place::Beyond) => address_of(&source.subject).to_owned(),
             (None, _) => host_of(&source.subject).to_owned(),
         };

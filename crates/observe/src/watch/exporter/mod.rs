@@ -140,14 +140,14 @@ impl ExporterReader {
         }
         let newest_s = scrape.newest_s();
         if newest_s.is_some() && newest_s == self.newest_s {
-            // Totals that nobody read again would look as if nothing had happened since.
-            let reason = "its values are those of the reading before: set `observe.interval` to how often they are renewed, or read the exporter itself".to_owned();
+            // Totals that were not read again would look like idle time.
+            let reason = "its values have not changed since the reading before: set `observe.interval` to how often they are renewed, or read the exporter itself".to_owned();
             reported.miss("time", Health::Degraded { reason });
             return Ok(reported);
         }
         self.newest_s = newest_s;
         self.rates.begin(at_s);
-        match several::machines(&scrape) {
+        match several::machines(&scrape, node::is_known) {
             None => node::report(&scrape, &self.place, &mut self.rates, &mut reported),
             Some(reason) => reported.miss("machine", failed(reason)),
         }

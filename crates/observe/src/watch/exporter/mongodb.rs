@@ -116,7 +116,7 @@ impl Wanted {
                 }
             });
             if let Some(path) = path.filter(|_| sample.value.is_finite()) {
-                // Older and newer names may stand beside each other for one number.
+                // One number may have an older and a newer name.
                 let first = scraped.names.entry(path).or_insert(sample.name);
                 if *first == sample.name && scraped.numbers.contains_key(path) {
                     scraped.twice.get_or_insert(place);

@@ -3,11 +3,10 @@
 //! not exist.
 
 use super::mongodb::{OF_MEMBERS, Scraped};
-use super::node;
 use super::text::{Sample, Scrape};
 use std::collections::{HashMap, HashSet};
 
-/// Labels by which `node_exporter` tells parts of one machine apart, in the metrics that are read here.
+/// Labels of parts of one machine in the metrics of `node_exporter` that are read here.
 #[rustfmt::skip]
 const OF_PARTS: [&str; 10] =
     ["cpu", "mode", "device", "device_error", "fstype", "mountpoint", "chip", "sensor", "type", "zone"];
@@ -15,9 +14,9 @@ const OF_PARTS: [&str; 10] =
 /// Labels by which servers are told apart.
 const OF_SERVERS: [&str; 4] = ["instance", "job", "cl_id", "rs_nm"];
 
-/// Why the samples of `node_exporter` are not those of one machine, if they are not.
-pub(super) fn machines(scrape: &Scrape<'_>) -> Option<String> {
-    let known = || scrape.samples.iter().filter(|one| node::is_known(one.name));
+/// Why the samples of `node_exporter` are of several machines; `None` if they are of one. `is_read` says which metrics are read.
+pub(super) fn machines(scrape: &Scrape<'_>, is_read: impl Fn(&str) -> bool) -> Option<String> {
+    let known = || scrape.samples.iter().filter(|one| is_read(one.name));
     let what = different_label(known(), |name| !OF_PARTS.contains(&name)).or_else(|| {
         let mut seen = HashSet::new();
         twice(known(), |sample| {
@@ -28,7 +27,7 @@ pub(super) fn machines(scrape: &Scrape<'_>) -> Option<String> {
     Some(in_words("machines", &what))
 }
 
-/// Why the numbers of `serverStatus` and of members are not those of one server, if they are not.
+/// Why the numbers of `serverStatus` and of members are of several servers; `None` if they are of one.
 pub(super) fn servers(scrape: &Scrape<'_>, of_server: &Scraped<'_>) -> Option<String> {
     let mut places: Vec<usize> = of_server.places.iter().copied().collect();
     places.sort_unstable();

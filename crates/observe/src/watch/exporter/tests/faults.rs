@@ -116,7 +116,7 @@ fn a_request_names_what_it_wants_and_the_answer_may_come_in_chunks() {
     assert!(asks, "{requests:?}");
 }
 
-/// What is missing of a part that failed.
+/// Why a part is missing.
 fn missing(reported: &Reported, part: &str) -> String {
     let found = reported.missing.iter().find(|(known, _)| *known == part);
     let (_, health) = found.unwrap_or_else(|| panic!("{:?}", reported.missing));
@@ -202,7 +202,7 @@ fn servers_of_one_text_are_never_mixed() {
                 .any(|name| name.starts_with("replication"))
         );
     }
-    // Names of two versions beside each other are one server.
+    // Names of two versions are of one server.
     let reported = read_all(&[&(one.clone() + &old(1)), &(line("a", 3) + &old(3))]);
     assert_values(&reported[1], &[("operations.x.query_per_s", 2.0)]);
 }
