@@ -124,7 +124,8 @@ fn clean(text: &str) -> String {
     visible(&redact(text)).into_owned()
 }
 
-/// Writes data to standard output, without control characters of others. A reader that has gone (`dyno … | head`) is no fault.
+/// Writes data to standard output, without control characters of others. It is not a fault when the reader has gone
+/// (`dyno … | head`).
 pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     let written = output
@@ -201,8 +202,13 @@ mod tests {
             quiet: false,
         }
         .failure_text(&failure);
-        let ours = [RED, CYAN, PLAIN].iter().fold(text, |text, code| text.replace(code, ""));
-        assert!(!ours.contains('\x1b') && ours.contains("\\u{1b}[8mhidden"), "{ours}");
+        let ours = [RED, CYAN, PLAIN]
+            .iter()
+            .fold(text, |text, code| text.replace(code, ""));
+        assert!(
+            !ours.contains('\x1b') && ours.contains("\\u{1b}[8mhidden"),
+            "{ours}"
+        );
     }
 
     #[test]

@@ -103,7 +103,9 @@ fn check_way(folder: &Path) -> Result<(), Error> {
         let text = format!("the path `{}` is not valid UTF-8", absolute.display());
         return Err(Error::new(Kind::BadInput, text)
             .context(format!("cannot use the folder `{}`", folder.display()))
-            .with_hint("choose another folder with `--out`, or change to another working directory"));
+            .with_hint(
+                "choose another folder with `--out`, or change to another working directory",
+            ));
     }
     check_link(&folder.join("file")).map_err(|error| unusable(folder, error))
 }

@@ -26,7 +26,8 @@ pub fn lacks_secrets(words: &[String]) -> bool {
             let is_begin = |c: char| c.is_whitespace() || "=:\"'(?>".contains(c);
             let is_end = |c: char| c.is_whitespace() || "&\"')}];,|\\".contains(c);
             let is_key = before.ends_with("KEY-----");
-            let is_value = before.is_empty() || before.ends_with(is_begin) || before.ends_with("-p");
+            let is_value =
+                before.is_empty() || before.ends_with(is_begin) || before.ends_with("-p");
             let is_user = before.ends_with("://") && after.starts_with('@');
             is_user || is_key || is_value && (after.is_empty() || after.starts_with(is_end))
         })
@@ -49,7 +50,8 @@ impl State {
         let (is_value, is_user) = (self.is_value, self.is_user);
         self.is_client |= is_client(word);
         let is_short = self.is_client && matches!(word, "-p" | "-a" | "-w");
-        let is_header = ["authorization:", "bearer", "basic"].contains(&word.to_lowercase().as_str());
+        let is_header =
+            ["authorization:", "bearer", "basic"].contains(&word.to_lowercase().as_str());
         self.is_value = is_short || is_header || is_secret_option(word);
         self.is_user = matches!(word, "-u" | "--user" | "--proxy-user");
         if is_value && !word.starts_with('-') && !is_header {

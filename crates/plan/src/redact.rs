@@ -3,6 +3,7 @@
 
 mod clients;
 mod names;
+mod pieces;
 mod uris;
 mod values;
 
@@ -11,28 +12,16 @@ mod tests;
 
 pub(crate) use clients::is_client;
 use names::{Strength, strength};
+use pieces::{Edits, group, pattern};
+pub(crate) use pieces::{MASK, Part};
 use regex::{Captures, Regex};
 use std::ops::Range;
 use std::sync::LazyLock;
 use values::{Value, value_at};
 
-/// Replaces a secret.
-pub(crate) const MASK: &str = "***";
-
-/// The text with `***` in place of each secret.
+/// The text with `***` instead of each secret.
 pub fn redact(text: &str) -> String {
     redact_part(text, Part::Text)
-}
-
-/// The origin of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// Any text.
-    Text,
-    /// A word of a command line, or some.
-    Command,
-    /// The same, after a program whose options of one letter take a password.
-    ClientCommand,
 }
 
 pub(crate) fn redact_part(text: &str, part: Part) -> String {
@@ -54,9 +43,6 @@ pub(crate) fn redact_part(text: &str, part: Part) -> String {
     text
 }
 
-/// Ranges of secrets.
-type Edits = Vec<Range<usize>>;
-
 /// Masks the ranges. Those that overlap become one.
 fn apply(text: &mut String, mut edits: Edits) {
     edits.retain(|range| !range.is_empty() && &text[range.clone()] != MASK);
@@ -72,14 +58,6 @@ fn apply(text: &mut String, mut edits: Edits) {
         text.replace_range(range, MASK);
     }
 }
-
-macro_rules! pattern {
-    ($name:ident, $text:expr) => {
-        static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($text).expect("the pattern is valid"));
-    };
-}
-use pattern;
 
 /// All matches, also those that begin within an earlier one behind `end`.
 fn matches<'t>(
@@ -98,10 +76,6 @@ fn matches<'t>(
             return;
         }
     }
-}
-
-fn group(captures: &Captures<'_>, number: usize) -> Range<usize> {
-    captures.get(number).map_or(0..0, |found| found.range())
 }
 
 pattern!(
@@ -177,7 +151,9 @@ fn assignments(text: &str, part: Part) -> Edits {
         let is_secret = match (is_colon, found) {
             (false, Strength::Weak) => !value.is_number(text),
             (false, _) => true,
-            (true, _) if value.is_quoted => found == Strength::Strong || !is_key(&text[name.clone()]),
+            (true, _) if value.is_quoted => {
+                found == Strength::Strong || !is_key(&text[name.clone()])
+            }
             (true, Strength::Weak) => is_header && text[name.clone()].starts_with(['x', 'X']),
             (true, _) if is_name_quoted => value.is_number(text),
             (true, _) => is_header || !is_prose(text, name.start, &value),
@@ -186,7 +162,9 @@ fn assignments(text: &str, part: Part) -> Edits {
             return whole.end;
         }
         let range = match is_colon && is_header && !value.is_quoted {
-            true => value.range.start..values::line_or_quote_end(text, name.start, value.range.start),
+            true => {
+                value.range.start..values::line_or_quote_end(text, name.start, value.range.start)
+            }
             false => value.range,
         };
         let end = range.end;
@@ -219,10 +197,7 @@ fn is_prose(text: &str, name: usize, value: &Value) -> bool {
     follows_word && value.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-pattern!(
-    QUERY,
-    r##"[?&]([A-Za-z0-9_.%\[\]-]+)=([^&\s"'`<>#]*)"##
-);
+pattern!(QUERY, r##"[?&]([A-Za-z0-9_.%\[\]-]+)=([^&\s"'`<>#]*)"##);
 
 /// All values of a query, but for options of a connection string.
 fn queries(text: &str, _: Part) -> Edits {
@@ -233,7 +208,8 @@ fn queries(text: &str, _: Part) -> Edits {
         let address = &text[whole.start - address.len()..=whole.start];
         let name = &text[group(&captures, 1)];
         let is_of_mongodb = address.to_ascii_lowercase().contains("mongodb");
-        let is_option = is_of_mongodb || !address.contains("://") && crate::uri::is_option(name);
+        let is_option =
+            is_of_mongodb || !address.contains("://") && crate::uri::names::is_option(name);
         (address.contains('?') && !is_option).then(|| group(&captures, 2))
     });
     values.collect()

@@ -109,7 +109,7 @@ pub struct DroppedCollection {
     /// Key of a document that neither this program nor YCSB had written, if one was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_key: Option<String>,
-    /// Whether the keys of all documents were compared with those of benchmarks; otherwise at most 102 documents were.
+    /// Whether the keys of all documents were checked; otherwise at most 102 documents were.
     #[serde(default)]
     pub all_keys_checked: bool,
 }

@@ -12,10 +12,10 @@ const LARGEST_BYTES: u64 = 1 << 30;
 /// Opens a plain file.
 ///
 /// # Errors
-/// What the system reports, and [`ErrorKind::InvalidInput`] for anything but a plain file.
+/// Those of the system, and [`ErrorKind::InvalidInput`] for anything but a plain file.
 pub fn open(path: &Path) -> io::Result<File> {
     check(path.symlink_metadata()?.file_type())?;
-    // What was put there since then is neither followed nor waited for.
+    // A link or a pipe that replaced the file since then is neither followed nor waited for.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
@@ -78,7 +78,9 @@ mod tests {
         std::fs::write(at("plain"), "text").unwrap();
         symlink("plain", at("link")).unwrap();
         symlink("/dev/zero", at("endless")).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status();
         assert!(made.unwrap().success());
         assert_eq!(read_text(&at("plain")).unwrap(), "text");
         let kind = |path: &Path| open(path).unwrap_err().kind();

@@ -35,7 +35,7 @@ pub fn painted(code: &str, text: &str) -> String {
     format!("{0}{code}m{text}{0}0m", *MARK)
 }
 
-/// The text for a terminal: what was [`painted`] has its colour, and the rest is [`visible`].
+/// The text for a terminal, with [`painted`] parts in their colour and everything else [`visible`].
 pub fn coloured(text: &str) -> Cow<'_, str> {
     if !text.contains(&*MARK) {
         return visible(text);

@@ -186,7 +186,12 @@ mod tests {
         assert_eq!(parse_version(ServerProgram::Mongod, embedded), None);
         assert_eq!(parse_version(ServerProgram::Mongod, "db version vx"), None);
         assert_eq!(parse_version(ServerProgram::Mongod, ""), None);
-        for version in ["8.0.4/../../../evil", "8.0.4-x y", "8.0.4\u{1b}[8m", "8.0 .4"] {
+        for version in [
+            "8.0.4/../../../evil",
+            "8.0.4-x y",
+            "8.0.4\u{1b}[8m",
+            "8.0 .4",
+        ] {
             let output = format!("db version v{version}");
             assert_eq!(parse_version(ServerProgram::Mongod, &output), None);
         }

@@ -259,14 +259,19 @@ mod tests {
         for device in &devices {
             let file = fs::File::create(device).unwrap();
             file.set_len(1 << 20).unwrap();
-            let made = Command::new("/sbin/mkfs.ext4").arg("-q").arg(device).status();
+            let made = Command::new("/sbin/mkfs.ext4")
+                .args(["-q", "-F"])
+                .arg(device)
+                .status();
             if !made.is_ok_and(|status| status.success()) {
                 return;
             }
         }
         let [named, other] = devices;
         let kept = fs::read(&other).unwrap();
-        let mounted = folder.path().join(format!("x\nwipe {}\ny", other.display()));
+        let mounted = folder
+            .path()
+            .join(format!("x\nwipe {}\ny", other.display()));
         let group = folder.path().join(OsStr::from_bytes(b"a  *\\n\t'\xff\n"));
         fs::create_dir(&group).unwrap();
         fs::create_dir_all(&mounted).unwrap();

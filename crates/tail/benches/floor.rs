@@ -37,7 +37,12 @@ fn main() -> ExitCode {
         println!("skipped: the embedded server or the driver `wire` is missing (`make drivers`)");
         return ExitCode::SUCCESS;
     };
-    let found = find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
+    let found = find(
+        &project_dir().join("drivers"),
+        |name| name == "wire",
+        &Cancel::new(),
+    )
+    .unwrap();
     let build = found.drivers["wire"].version.build.clone();
     println!(
         "{MESSAGES} messages, one in flight, {ROUNDS} rounds in turns; driver built as {}",
@@ -68,8 +73,12 @@ fn main() -> ExitCode {
 }
 
 fn has_driver() -> bool {
-    find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new())
-        .is_ok_and(|found| found.drivers.contains_key("wire"))
+    find(
+        &project_dir().join("drivers"),
+        |name| name == "wire",
+        &Cancel::new(),
+    )
+    .is_ok_and(|found| found.drivers.contains_key("wire"))
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -22,7 +22,7 @@ pub const CONTRACT: u64 = 1;
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
 /// Time until its outputs are closed, after its end.
 const CLOSED_LIMIT: Duration = Duration::from_secs(1);
-/// What is read of each of its outputs: it prints one line.
+/// Most bytes that are read of each output: a driver prints one line.
 const MOST_PRINTED_BYTES: u64 = 1 << 16;
 /// Exit code of a driver whose toolchain or build is missing.
 const MISSING: i32 = 3;
@@ -148,7 +148,7 @@ fn of_version(name: &str, version: DriverVersion) -> Result<DriverVersion, Strin
 
 /// Why a driver has no version.
 enum NoVersion {
-    /// Somebody gave up waiting.
+    /// The caller gave up.
     Interrupted,
     Reason(String),
 }
@@ -164,7 +164,10 @@ fn ask(run: &Path, cancel: &Cancel) -> Result<Output, NoVersion> {
     let mut child = set_death_signal(&mut command, Signal::SIGKILL)
         .spawn()
         .map_err(|error| NoVersion::Reason(format!("`run` cannot be executed: {error}")))?;
-    let outputs = (Printed::of(child.stdout.take()), Printed::of(child.stderr.take()));
+    let outputs = (
+        Printed::of(child.stdout.take()),
+        Printed::of(child.stderr.take()),
+    );
     let deadline = Instant::now() + VERSION_LIMIT;
     let status = loop {
         match child.try_wait() {
@@ -204,7 +207,8 @@ impl Printed {
             let mut piece = [0; 4096];
             let mut stream = stream.map(|stream| stream.take(MOST_PRINTED_BYTES));
             // What cannot be read is missing, and the answer is then not understood.
-            while let Some(Ok(length @ 1..)) = stream.as_mut().map(|stream| stream.read(&mut piece)) {
+            while let Some(Ok(length @ 1..)) = stream.as_mut().map(|stream| stream.read(&mut piece))
+            {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend_from_slice(&piece[..length]);
             }

@@ -14,7 +14,10 @@ pub(crate) fn write(
     fill: &Fill<'_>,
     output: &mut dyn Write,
 ) -> Result<(), Error> {
-    let names: Vec<Cow<'_, str>> = columns.iter().map(|column| text_cell(&column.name)).collect();
+    let names: Vec<Cow<'_, str>> = columns
+        .iter()
+        .map(|column| text_cell(&column.name))
+        .collect();
     writeln!(output, "{}", names.join(",")).map_err(write_error)?;
     fill(&mut Lines {
         output,

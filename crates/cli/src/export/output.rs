@@ -1,8 +1,8 @@
 //! Where an export or a report goes: a file that is there as a whole or not at all, standard output, or a folder.
 
-use dyno_record::visible::visible;
 use dyno_engine::files::{write_error, write_file_with};
 use dyno_engine::{Error, Kind};
+use dyno_record::visible::visible;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 

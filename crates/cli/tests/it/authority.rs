@@ -229,11 +229,22 @@ fn one_foreign_key_among_many_refuses_a_fresh_start() {
     control.run("prod", insert).unwrap();
     let place = ["--uri", &uri, "--set", "data.database=prod", "--out", "r"];
     let run = |more: &[&str]| {
-        let run = ["run", "a", "--records", "300", "--operations", "200", "--warmup", "0s", "--fresh"];
+        let run = [
+            "run",
+            "a",
+            "--records",
+            "300",
+            "--operations",
+            "200",
+            "--warmup",
+            "0s",
+            "--fresh",
+        ];
         bench.dyno(&[&run[..], &place, more].concat())
     };
     run(&[]).expect(3).says("`user3000-I`");
-    let delete = doc! { "delete": "usertable", "deletes": [{ "q": { "_id": "user3000-I" }, "limit": 1 }] };
+    let delete =
+        doc! { "delete": "usertable", "deletes": [{ "q": { "_id": "user3000-I" }, "limit": 1 }] };
     control.run("prod", delete).unwrap();
     let record = run(&["--format", "json"]).expect(0).json();
     assert_eq!(record["dropped"][0]["all_keys_checked"], true);

@@ -331,7 +331,13 @@ fn files_that_are_no_server_are_refused_and_leave_nothing() {
         refused("other.tgz", said);
     }
     let pipe = machine.bench.path("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
     refused("pipe", "not a plain file");
     refused(&machine.program("8.0.4-x y"), "cannot be used here");
     symlink("/etc/passwd", packed.join("lib/y")).unwrap();
@@ -346,7 +352,11 @@ fn archive_with_dots_is_installed_without_rights_for_others() {
     fs::create_dir_all(packed.join("lib")).unwrap();
     script(&packed.join("bin/mongod"), &says("db", "8.0.4"));
     fs::write(packed.join("lib/x.so.1"), "").unwrap();
-    fs::set_permissions(packed.join("lib/x.so.1"), fs::Permissions::from_mode(0o6777)).unwrap();
+    fs::set_permissions(
+        packed.join("lib/x.so.1"),
+        fs::Permissions::from_mode(0o6777),
+    )
+    .unwrap();
     symlink("x.so.1", packed.join("lib/x.so")).unwrap();
     let file = pack(&machine, &["./m"]);
     machine.install(&["--from", &file]).expect(0);

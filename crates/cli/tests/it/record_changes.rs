@@ -254,12 +254,20 @@ fn files_of_a_record_that_are_not_plain_are_refused() {
         fs::rename(&path, &aside).unwrap();
         let is_refused = || {
             let report = report();
-            report.code != Some(0) || report.stderr.contains("not a plain file") || report.stdout.contains("record-changed")
+            report.code != Some(0)
+                || report.stderr.contains("not a plain file")
+                || report.stdout.contains("record-changed")
         };
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         assert!(is_refused(), "{file}");
         fs::remove_file(&path).unwrap();
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
         assert!(is_refused(), "{file}");
         fs::remove_file(&path).unwrap();
         fs::rename(&aside, &path).unwrap();

@@ -314,7 +314,10 @@ mod tests {
         let script = "echo mongodb://u:hunter2@h/ TOKEN=hunter2; exit 3";
         let watched = watched(run.path(), &["sh", "-c", script], 600_000);
         let fault = watched.fault.expect("it is one");
-        assert!(fault.contains("@h/") && !fault.contains("hunter2"), "{fault}");
+        assert!(
+            fault.contains("@h/") && !fault.contains("hunter2"),
+            "{fault}"
+        );
     }
 
     #[test]

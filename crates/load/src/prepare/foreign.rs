@@ -16,17 +16,16 @@ const UNKNOWN: [i32; 4] = [59, 115, 238, 40_324];
 /// Longest time for a look at all keys, which are about two million in each second.
 const KEYS_LIMIT_MS: i32 = 10_000;
 
-/// What was found of somebody else.
+/// Documents of others in a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
     /// The key of a document, as text.
     pub key: Option<String>,
-    /// Whether all keys were checked; otherwise only those of the first and the last document and of a hundred at random.
+    /// Whether all keys were checked; otherwise the first and the last document and a hundred at random were.
     pub all_keys_checked: bool,
 }
 
-/// Looks for documents of somebody else: by their keys among all, by their fields among the first, the last and a hundred at
-/// random.
+/// Looks for documents of others: by their keys among all, by their fields in the first, the last and a hundred at random.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the documents may not be read or the connection fails.
@@ -44,9 +43,12 @@ pub fn foreign(control: &mut Control, data: &DataPlan) -> Result<Foreign, LoadEr
     };
     let batch = found.as_ref().and_then(first_batch);
     let first = batch.and_then(|batch| batch.first());
+    let first = first.and_then(Bson::as_document);
+    // A server that does not compare keys as it is asked to finds ours.
+    let is_known = batch.is_some() && first.is_none_or(|document| !is_ours(document, data));
     Ok(Foreign {
-        key: first.and_then(Bson::as_document).map(key_text),
-        all_keys_checked: batch.is_some(),
+        key: first.filter(|_| is_known).map(key_text),
+        all_keys_checked: is_known,
     })
 }
 

@@ -117,7 +117,7 @@ impl Undo {
         }
     }
 
-    /// What a person would type to do it.
+    /// The command that a person would type to do it.
     pub fn command(&self) -> String {
         self.command_for(self.value())
     }
@@ -375,6 +375,26 @@ mod tests {
         let result = prepare(CheckName::HugePages, &write(PATH, "never"), fixture.root());
         assert!(matches!(result, Err(ChangeError::Read { .. })));
         assert!(!fixture.root().join(&PATH[1..]).exists());
+    }
+
+    #[test]
+    fn commands_keep_a_mount_point_one_word() {
+        let undo = Undo {
+            check: None,
+            action: Action::Remount {
+                mount_point: "/mnt/a b;reboot".into(),
+                value: "noatime".into(),
+            },
+            before: "relatime".into(),
+        };
+        for (command, rule) in [
+            (undo.command(), "remount,noatime"),
+            (undo.revert_command(), "remount,relatime"),
+        ] {
+            let words = shlex::split(&command).unwrap();
+            let expected = ["sudo", "mount", "-o", rule, "/mnt/a b;reboot"];
+            assert_eq!(words, expected);
+        }
     }
 
     #[test]

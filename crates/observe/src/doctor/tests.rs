@@ -641,13 +641,3 @@ fn of_a_server_elsewhere_only_what_counts_here_is_judged() {
     );
     assert_eq!(level(CheckName::SharedCores), Pass);
 }
-
-#[test]
-fn commands_keep_a_mount_point_one_word() {
-    let mut facts = sound();
-    facts.mount_point = Ok("/mnt/a b;reboot".into());
-    facts.storage.as_mut().unwrap().mount_options = Some("rw,relatime".to_owned());
-    let command = storage::access_times(&facts).change.unwrap().command;
-    let words = shlex::split(&command).unwrap();
-    assert_eq!(words.last().unwrap(), "/mnt/a b;reboot", "{command}");
-}

@@ -1,7 +1,7 @@
 //! Passwords that only the program makes known: `mysql -pS`, `redis-cli -a S`, `db.auth("u", "S")`, `echo S | sudo -S`.
 
+use super::pieces::{Edits, Part, group, pattern};
 use super::values::value_at;
-use super::{Edits, Part, group, pattern};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -14,7 +14,8 @@ const CLIENTS: [&str; 7] = [
 pub(crate) fn is_client(word: &str) -> bool {
     let word = word.trim_matches(['"', '\'', '`', '(']);
     let program = word.rsplit('/').next().unwrap_or(word);
-    CLIENTS.iter().any(|client| program.starts_with(client))
+    // `mongodb` is a scheme, a database and a binding of YCSB.
+    !program.starts_with("mongodb") && CLIENTS.iter().any(|client| program.starts_with(client))
 }
 
 pattern!(CALL, r"\.auth[ \t]*\(([^)\n]*)");
@@ -31,7 +32,11 @@ pattern!(WORD, r"\S+");
 pub(super) fn edits(text: &str, part: Part) -> Edits {
     let mut edits = Edits::new();
     edits.extend(CALL.captures_iter(text).map(|captures| group(&captures, 1)));
-    edits.extend(PIPED.captures_iter(text).map(|captures| group(&captures, 1)));
+    edits.extend(
+        PIPED
+            .captures_iter(text)
+            .map(|captures| group(&captures, 1)),
+    );
     let here = HERE.find_iter(text);
     edits.extend(here.filter_map(|found| Some(value_at(text, found.start(), found.end())?.range)));
     let mut is_of_client = part == Part::ClientCommand;
@@ -61,7 +66,11 @@ pub(super) fn edits(text: &str, part: Part) -> Edits {
                 _ => None,
             };
             let value = start.and_then(|start| value_at(text, word.start(), start));
-            edits.extend(value.map(|value| value.range).filter(|range| !text[range.clone()].starts_with('-')));
+            edits.extend(
+                value
+                    .map(|value| value.range)
+                    .filter(|range| !text[range.clone()].starts_with('-')),
+            );
         }
         if shown.ends_with(['|', ';', '&']) {
             (is_of_client, is_of_redis) = (part == Part::ClientCommand, false);

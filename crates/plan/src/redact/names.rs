@@ -1,8 +1,8 @@
 //! Names whose values are secrets.
 
-use super::Part;
+use super::pieces::Part;
 
-/// How sure a name is that of a secret.
+/// How surely a name belongs to a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strength {
     None,
@@ -28,7 +28,7 @@ const STRONG: [&str; 14] = [
     "accountkey",
     "authkey",
 ];
-const WEAK: [&str; 12] = [
+const WEAK: [&str; 11] = [
     "pass",
     "passin",
     "passout",
@@ -40,7 +40,6 @@ const WEAK: [&str; 12] = [
     "sig",
     "signature",
     "psk",
-    "pin",
 ];
 /// What makes a `key` one that opens something, and not one of a document.
 const KEYS: [&str; 15] = [
@@ -62,13 +61,32 @@ const KEYS: [&str; 15] = [
 ];
 /// The last part of a name that is about a secret and does not hold it.
 const ABOUT: [&str; 12] = [
-    "file", "path", "folder", "dir", "directory", "env", "variable", "name", "length", "type", "url", "policy",
+    "file",
+    "path",
+    "folder",
+    "dir",
+    "directory",
+    "env",
+    "variable",
+    "name",
+    "length",
+    "type",
+    "url",
+    "policy",
 ];
 /// Texts in the place of a secret that show how one is given.
 const PLACEHOLDERS: [&str; 6] = ["PASSWORD", "TOKEN", "SECRET", "KEY", "PASS", "VALUE"];
-/// Values that are no secrets.
+/// Values that are not secrets.
 const LITERALS: [&str; 9] = [
-    "true", "false", "null", "none", "nil", "undefined", "yes", "no", "required",
+    "true",
+    "false",
+    "null",
+    "none",
+    "nil",
+    "undefined",
+    "yes",
+    "no",
+    "required",
 ];
 
 pub(super) fn strength(name: &str, part: Part) -> Strength {
@@ -80,11 +98,18 @@ pub(super) fn strength(name: &str, part: Part) -> Strength {
         return Strength::None;
     }
     let is_strong = |part: &String| STRONG.iter().any(|end| part.ends_with(end));
-    if parts.iter().any(is_strong) || name.to_ascii_lowercase().ends_with("authmechanismproperties") {
+    if parts.iter().any(is_strong)
+        || name
+            .to_ascii_lowercase()
+            .ends_with("authmechanismproperties")
+    {
         return Strength::Strong;
     }
     if last == "key" {
-        let before = parts.len().checked_sub(2).map(|place| parts[place].as_str());
+        let before = parts
+            .len()
+            .checked_sub(2)
+            .map(|place| parts[place].as_str());
         let is_of_environment = !name.bytes().any(|byte| byte.is_ascii_lowercase());
         return match before {
             Some(before) if KEYS.contains(&before) => Strength::Strong,
@@ -102,19 +127,24 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     value.starts_with(['<', '[']) || PLACEHOLDERS.contains(&value) || is_literal(value)
 }
 
-/// Whether a value is no secret: a literal, or a variable that holds it.
+/// Whether a value is not a secret, but a literal or a variable.
 pub(super) fn is_literal(value: &str) -> bool {
     let variable = value.strip_prefix('$');
     let variable = variable.map(|name| name.trim_start_matches('{').trim_end_matches('}'));
     let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
     };
     variable.is_some_and(is_name)
         || value.starts_with("$(")
-        || LITERALS.iter().any(|literal| value.eq_ignore_ascii_case(literal))
+        || LITERALS
+            .iter()
+            .any(|literal| value.eq_ignore_ascii_case(literal))
 }
 
-/// The words of a name in lower case: those of `tlsKeyFile`, `x-api-key` and `API_KEY`.
+/// The words of a name in lower case, of `tlsKeyFile`, `x-api-key` and `API_KEY`.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut was_lower = false;

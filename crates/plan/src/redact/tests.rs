@@ -73,7 +73,8 @@ fn secrets_of_every_form_are_hidden() {
     let mut kept = Vec::new();
     for text in SECRETS {
         let redacted = redact(text);
-        if redacted.contains("hunter2") || !redacted.contains(MASK) || redact(&redacted) != redacted {
+        if redacted.contains("hunter2") || !redacted.contains(MASK) || redact(&redacted) != redacted
+        {
             kept.push(redacted);
         }
     }
@@ -140,10 +141,19 @@ fn ordinary_texts_stay_as_they_are() {
 #[test]
 fn text_around_a_secret_stays() {
     for (text, expected) in [
-        ("curl -H 'X-Api-Key: S' http://h", "curl -H 'X-Api-Key: ***' http://h"),
-        ("{\"a\":1,\"password\":\"S\",\"b\":2}", "{\"a\":1,\"password\":\"***\",\"b\":2}"),
+        (
+            "curl -H 'X-Api-Key: S' http://h",
+            "curl -H 'X-Api-Key: ***' http://h",
+        ),
+        (
+            "{\"a\":1,\"password\":\"S\",\"b\":2}",
+            "{\"a\":1,\"password\":\"***\",\"b\":2}",
+        ),
         ("token=S, user=me", "token=***, user=me"),
-        ("refused `password=S`: too short", "refused `password=***`: too short"),
+        (
+            "refused `password=S`: too short",
+            "refused `password=***`: too short",
+        ),
         ("f(password=S) failed", "f(password=***) failed"),
         ("http://h/x?a=S&b=T ok", "http://h/x?a=***&b=*** ok"),
         ("curl -u me:S http://h", "curl -u me:*** http://h"),

@@ -1,6 +1,6 @@
 //! Users and passwords in addresses.
 
-use super::{MASK, group, pattern};
+use super::pieces::{MASK, group, pattern};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -23,7 +23,9 @@ pub(super) fn mask_user_information(text: &str) -> String {
         let word = &after[..word_end];
         let is_of_mongodb = scheme.starts_with("mongodb");
         let is_open = has_password_without_host(word);
-        let authority_end = word.find(['/', '?', '#', '"', '\'', '`']).unwrap_or(word.len());
+        let authority_end = word
+            .find(['/', '?', '#', '"', '\'', '`'])
+            .unwrap_or(word.len());
         let secret_end = match word[..authority_end].rfind('@') {
             _ if is_of_mongodb || is_open => word.rfind('@'),
             found => found,

@@ -17,11 +17,13 @@ pub(super) struct Value {
 
 impl Value {
     pub(super) fn is_number(&self, text: &str) -> bool {
-        text[self.range.clone()].bytes().all(|byte| byte.is_ascii_digit())
+        text[self.range.clone()]
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
     }
 }
 
-/// The value at `start` of a name at `name`; `None` if there is none, or it is no secret.
+/// The value at `start` of a name at `name`; `None` if it is missing or not a secret.
 pub(super) fn value_at(text: &str, name: usize, start: usize) -> Option<Value> {
     let value = match quoted_at(text, start) {
         Some(inner) => {
@@ -51,11 +53,14 @@ pub(super) fn value_at(text: &str, name: usize, start: usize) -> Option<Value> {
 }
 
 /// The inner part of a quoted value at `start`, whose quotes may have backslashes, as in JSON within JSON. One that is not
-/// closed goes on to the end of its line.
+/// closed ends with its line.
 pub(super) fn quoted_at(text: &str, start: usize) -> Option<Range<usize>> {
     let rest = &text[start..];
     let slashes = rest.len() - rest.trim_start_matches('\\').len();
-    let quote = rest[slashes..].chars().next().filter(|c| QUOTES.contains(c))?;
+    let quote = rest[slashes..]
+        .chars()
+        .next()
+        .filter(|c| QUOTES.contains(c))?;
     let begin = slashes + 1;
     let opener = &rest[..begin];
     let mut at = begin;
@@ -63,13 +68,13 @@ pub(super) fn quoted_at(text: &str, start: usize) -> Option<Range<usize>> {
         let before = &rest[begin..found];
         let escapes = before.len() - before.trim_end_matches('\\').len();
         let after = rest[found + opener.len()..].chars().next();
-        // In a shell a backslash before a single quote is nothing special.
+        // In a shell a backslash before a single quote is an ordinary character.
         let is_end = after.is_none_or(|c| !c.is_alphanumeric());
         if escapes % 2 == 0 || (quote == '\'' && is_end) {
             let is_near = !before.contains('\n') || before.len() <= LONGEST_QUOTED;
-            return is_near.then_some(start + begin..start + found).or_else(|| {
-                Some(start + begin..line_end(text, start + begin))
-            });
+            return is_near
+                .then_some(start + begin..start + found)
+                .or_else(|| Some(start + begin..line_end(text, start + begin)));
         }
         at = found + opener.len();
     }
@@ -77,7 +82,9 @@ pub(super) fn quoted_at(text: &str, start: usize) -> Option<Range<usize>> {
 }
 
 fn line_end(text: &str, start: usize) -> usize {
-    text[start..].find('\n').map_or(text.len(), |end| start + end)
+    text[start..]
+        .find('\n')
+        .map_or(text.len(), |end| start + end)
 }
 
 /// The quote that is open at a place of its line.
@@ -86,7 +93,8 @@ fn open_quote(text: &str, place: usize) -> Option<char> {
     let mut open = None;
     for (at, c) in line.char_indices() {
         // An apostrophe within a word opens nothing.
-        let is_apostrophe = c == '\'' && open.is_none() && line[..at].ends_with(char::is_alphanumeric);
+        let is_apostrophe =
+            c == '\'' && open.is_none() && line[..at].ends_with(char::is_alphanumeric);
         if QUOTES.contains(&c) && !is_apostrophe {
             open = match open {
                 None => Some(c),
@@ -103,8 +111,15 @@ pub(super) fn line_or_quote_end(text: &str, name: usize, start: usize) -> usize 
     let end = line_end(text, start);
     let open = open_quote(text, name);
     let closed = open.and_then(|quote| text[start..end].find(quote));
-    let backtick = text[..name].ends_with('`').then(|| text[start..end].find('`')).flatten();
-    closed.into_iter().chain(backtick).min().map_or(end, |close| start + close)
+    let backtick = text[..name]
+        .ends_with('`')
+        .then(|| text[start..end].find('`'))
+        .flatten();
+    closed
+        .into_iter()
+        .chain(backtick)
+        .min()
+        .map_or(end, |close| start + close)
 }
 
 /// The end of a word, with what is quoted in it.

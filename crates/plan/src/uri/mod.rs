@@ -7,14 +7,14 @@
 mod credentials;
 mod error;
 mod files;
+pub(crate) mod names;
 mod options;
 mod percent;
 
 pub use credentials::{Credentials, Mechanism};
-pub use error::UriError;
-pub(crate) use options::is_option;
-pub use options::option_names;
 pub use crate::redact::redact;
+pub use error::UriError;
+pub use names::option_names;
 
 use credentials::{make_credentials, parse_userinfo};
 use percent::decode;

@@ -1,69 +1,11 @@
 //! The options of a connection string: their names, their values, and which of them the wire
 //! backend cannot honour. Rules between options and hosts are left to the parent module.
 
+use super::names::{canonical, option_names};
 use super::percent::{decode, encode_except};
 use super::{Compressor, Mechanism, TargetOptions, UnsupportedOption, UriError, W};
 use crate::nearest::nearest;
 use std::path::PathBuf;
-
-/// Names in MongoDB's list of URI options, with other spellings that are in use (lower case).
-const NAMES: &[(&str, &[&str])] = &[
-    ("appName", &[]),
-    ("authMechanism", &[]),
-    ("authMechanismProperties", &[]),
-    ("authSource", &[]),
-    ("compressors", &[]),
-    ("connectTimeoutMS", &[]),
-    ("directConnection", &[]),
-    ("enableOverloadRetargeting", &[]),
-    ("fsync", &[]),
-    ("gssapiServiceName", &[]),
-    ("heartbeatFrequencyMS", &[]),
-    ("journal", &["j"]),
-    ("loadBalanced", &[]),
-    ("localThresholdMS", &[]),
-    ("maxAdaptiveRetries", &[]),
-    ("maxConnecting", &[]),
-    ("maxIdleTimeMS", &[]),
-    ("maxLifeTimeMS", &[]),
-    ("maxPoolSize", &[]),
-    ("maxStalenessSeconds", &[]),
-    ("minPoolSize", &[]),
-    ("proxyHost", &[]),
-    ("proxyPassword", &[]),
-    ("proxyPort", &[]),
-    ("proxyUsername", &[]),
-    ("readConcernLevel", &[]),
-    ("readPreference", &[]),
-    ("readPreferenceTags", &[]),
-    ("replicaSet", &[]),
-    ("retryReads", &[]),
-    ("retryWrites", &[]),
-    ("safe", &[]),
-    ("serverMonitoringMode", &[]),
-    ("serverSelectionTimeoutMS", &[]),
-    ("serverSelectionTryOnce", &[]),
-    ("slaveOk", &[]),
-    ("socketTimeoutMS", &[]),
-    ("srvMaxHosts", &[]),
-    ("srvServiceName", &[]),
-    ("timeoutMS", &[]),
-    ("tls", &["ssl"]),
-    ("tlsAllowInvalidCertificates", &[]),
-    ("tlsAllowInvalidHostnames", &["sslinvalidhostnameallowed"]),
-    ("tlsCAFile", &[]),
-    ("tlsCertificateKeyFile", &[]),
-    ("tlsCertificateKeyFilePassword", &[]),
-    ("tlsDisableCertificateRevocationCheck", &[]),
-    ("tlsDisableOCSPEndpointCheck", &[]),
-    ("tlsInsecure", &[]),
-    ("uuidRepresentation", &[]),
-    ("w", &[]),
-    ("waitQueueMultiple", &[]),
-    ("waitQueueTimeoutMS", &[]),
-    ("wTimeoutMS", &["wtimeout"]),
-    ("zlibCompressionLevel", &[]),
-];
 
 /// Values of these are never printed.
 const SECRET_NAMES: [&str; 3] = [
@@ -87,16 +29,6 @@ const OTHER_MECHANISMS: [&str; 5] = [
     "MONGODB-OIDC",
     "PLAIN",
 ];
-
-/// Canonical names of all options that a connection string may hold.
-pub fn option_names() -> impl Iterator<Item = &'static str> {
-    NAMES.iter().map(|(name, _)| *name)
-}
-
-/// Whether a connection string may hold an option of this name.
-pub(crate) fn is_option(name: &str) -> bool {
-    canonical(name).is_some()
-}
 
 /// Options about the lookup of `mongodb+srv://` names.
 #[derive(Default)]
@@ -167,16 +99,6 @@ pub(super) fn parse_query(query: &str) -> Result<Vec<(&'static str, String)>, Ur
         }
     }
     Ok(given)
-}
-
-fn canonical(name: &str) -> Option<&'static str> {
-    let lower = name.to_ascii_lowercase();
-    NAMES
-        .iter()
-        .find(|(canonical, aliases)| {
-            canonical.eq_ignore_ascii_case(name) || aliases.contains(&lower.as_str())
-        })
-        .map(|(canonical, _)| *canonical)
 }
 
 /// Gives every option its meaning and checks what concerns options alone.

@@ -155,8 +155,8 @@ fn line(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::visible::coloured;
     use crate::page::table::Column;
+    use dyno_record::visible::coloured;
 
     const PLAIN: Painter = Painter { colours: false };
 

@@ -102,7 +102,7 @@ impl Archive {
         self.tame(folder, Path::new("lib"))
     }
 
-    /// Refuses all but plain files, and links beside them in `lib`; takes away the right to act for others.
+    /// Refuses all but plain files and, in `lib`, links to files of the same folder; clears setuid and setgid bits.
     fn tame(&self, root: &Path, below: &Path) -> Result<(), InstallError> {
         let folder = root.join(below);
         let cannot = |source| unusable(&folder, source);
@@ -157,7 +157,10 @@ impl Archive {
 fn leads_beside(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|target| {
         let mut parts = target.components();
-        matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+        matches!(
+            (parts.next(), parts.next()),
+            (Some(Component::Normal(_)), None)
+        )
     })
 }
 
@@ -201,7 +204,7 @@ fn chosen(names: &[String]) -> Result<Chosen<'_>, String> {
     }
 }
 
-/// A name without `./` at its begin, which is no folder.
+/// A name without `./` at its begin.
 fn without_dots(mut name: &str) -> &str {
     while let Some(rest) = name.strip_prefix("./") {
         name = rest;
@@ -226,7 +229,10 @@ mod tests {
             "mongodb-linux-x86_64-ubuntu2204-8.0.4/bin/mongos",
         ]);
         let found = chosen(&mongodb).unwrap();
-        assert_eq!((found.names, found.stripped), (vec![&*mongodb[2], &*mongodb[3]], 1));
+        assert_eq!(
+            (found.names, found.stripped),
+            (vec![&*mongodb[2], &*mongodb[3]], 1)
+        );
         let percona = names(&[
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/lib/private/",
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/lib/private/libssl.so.3",
@@ -236,7 +242,10 @@ mod tests {
         assert_eq!(chosen(&percona).unwrap().names, percona[1..3]);
         let dotted = names(&["./", "./m/", "./m/bin/mongod", "./m/lib/x.so"]);
         let found = chosen(&dotted).unwrap();
-        assert_eq!((found.names, found.stripped), (vec![&*dotted[2], &*dotted[3]], 2));
+        assert_eq!(
+            (found.names, found.stripped),
+            (vec![&*dotted[2], &*dotted[3]], 2)
+        );
     }
 
     #[test]

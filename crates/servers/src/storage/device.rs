@@ -101,7 +101,9 @@ fn look(named: &str, root: &Path) -> Result<BlockDevice, String> {
     // Options of `mount` take a list of paths.
     let is_plain = |path: &str| !path.contains(|c: char| c == ',' || c.is_control());
     if !path.to_str().is_some_and(is_plain) {
-        return Err("its path has a comma, a control character or bytes that are not UTF-8".to_owned());
+        return Err(
+            "its path has a comma, a control character or bytes that are not UTF-8".to_owned(),
+        );
     }
     let number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
     let bytes = unused(&number, root)?;

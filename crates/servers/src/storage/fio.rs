@@ -333,7 +333,10 @@ mod tests {
         let filled = bench.start(None, &["--rw=write", "--bs=4k", "--size=1m"], &|| false);
         assert!(filled.is_ok(), "{filled:?}");
         assert_eq!(fs::read(&other).unwrap(), b"kept");
-        assert_eq!(fs::metadata(folder.join("fio.data")).unwrap().len(), 1 << 20);
+        assert_eq!(
+            fs::metadata(folder.join("fio.data")).unwrap().len(),
+            1 << 20
+        );
     }
 
     #[test]

@@ -46,7 +46,12 @@ fn every(rate_per_s: f64) -> Option<Schedule> {
 }
 
 fn drivers() -> Option<Found> {
-    let found = find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
+    let found = find(
+        &project_dir().join("drivers"),
+        |name| name == "wire",
+        &Cancel::new(),
+    )
+    .unwrap();
     or_skip(match found.named("wire", "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),
