@@ -269,7 +269,7 @@ mod tests {
                 operation: "read",
                 kind: kind.to_owned(),
                 count: 1,
-                example: None,
+                example: Some(ErrorExample::new(None, "", &format!("at {start_s} s"))),
             }],
             counts: WindowCounts {
                 succeeded: 1,
@@ -284,6 +284,7 @@ mod tests {
                     late: 1,
                 },
                 reconnects: 1,
+                retries: 4,
                 cpu_user_ns: 10,
                 cpu_system_ns: 20,
                 max_rss_bytes: 100 + start_s,
@@ -308,9 +309,12 @@ mod tests {
             .map(|error| (error.kind.as_str(), error.count))
             .collect();
         assert_eq!(errors, [("timeout", 2), ("protocol", 1)]);
+        let first = joined.errors[0].example.as_ref();
+        assert_eq!(first.map(|it| it.message.as_str()), Some("at 3 s"));
         let counts = joined.counts;
         assert_eq!((counts.succeeded, counts.arrivals.due), (3, 6));
         assert_eq!((counts.cpu_system_ns, counts.max_rss_bytes), (60, 105));
         assert_eq!((counts.in_flight_ns, counts.thinking_ns), (15, 21));
+        assert_eq!((counts.reconnects, counts.retries), (3, 12));
     }
 }
