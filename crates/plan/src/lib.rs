@@ -26,6 +26,7 @@ pub mod strangers;
 pub mod suite;
 pub mod tail;
 pub mod task;
+mod text;
 pub mod topology;
 pub mod units;
 pub mod uri;

@@ -17,12 +17,19 @@ use dyno_load::job::RetryRule;
 use dyno_plan::resolve::{PlanError, resolve_ycsb};
 use dyno_plan::task::Task;
 use dyno_plan::uri::redact;
-use dyno_plan::ycsb::{Phase, YcsbClientOptions, YcsbPlan, resolve};
+use dyno_plan::ycsb::{Phase, YcsbClientOptions, YcsbPlan, in_ycsb_words, resolve};
 use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
 
-/// See the module.
+/// See the module. Hints name options as they are typed here.
 pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
+    run(arguments, invocation).map_err(|mut error| {
+        error.hint = error.hint.as_deref().map(in_ycsb_words);
+        error
+    })
+}
+
+fn run(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let command = match parse(&arguments.arguments)? {
         Parsed::Help => {
             print_data(HELP)?;

@@ -3,10 +3,10 @@
 
 use crate::args::property;
 use crate::metrics::listen;
-use dyno_engine::{Error, Kind, OrFault};
+use dyno_engine::{Error, Kind};
 use dyno_plan::ycsb::{Phase, Properties};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What was typed after `dyno ycsb`.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ Options, as in YCSB:
   -load, -t       load, or run: in place of the command
   -db CLASS       checked: `site.ycsb.db.MongoDbClient` is the only binding
   -cp PATH, -jvm-args ARGS
-                  accepted without effect: there is no JVM
+                  accepted without effect, also as -jvm-args=ARGS: there is no JVM
 
 Options of this program:
   --lenient       accept unknown property names, with a warning
@@ -77,37 +77,43 @@ const OPTIONS: [&str; 14] = [
     "--metrics",
 ];
 
-/// Reads the command line. Property files are read too.
+/// Options that the launcher takes for itself.
+const LAUNCHER: [&str; 2] = ["-cp", "-jvm-args"];
+
+/// Reads the command line and its property files. Options may stand before and between the command and the binding.
 pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
-    let mut words = arguments.iter().map(String::as_str).peekable();
-    let is_help = |word: &&str| ["-h", "-help", "--help", "help"].contains(word);
-    let Some(command) = words.next().filter(|word| !is_help(word)) else {
-        return Ok(Parsed::Help);
-    };
-    let phase = phase(command)?;
-    match words.next() {
-        Some(word) if is_help(&word) => return Ok(Parsed::Help),
-        binding => check_binding(binding)?,
-    }
     let mut parsed = YcsbCommand {
-        phase,
+        phase: Phase::Run,
         properties: Properties::default(),
         lenient: false,
         out: None,
         metrics: None,
         notes: Vec::new(),
     };
+    let mut plain = Vec::new();
+    let mut chosen = None;
     let mut options: Vec<(String, String)> = Vec::new();
+    let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
+        if is_help(word, plain.len()) {
+            return Ok(Parsed::Help);
+        }
+        if !word.starts_with('-') {
+            plain.push(word);
+            continue;
+        }
+        let (option, attached) = canonical(word);
         let mut value = |what: &str| {
-            let value = words.next();
+            let value = attached.or_else(|| words.next());
             value
-                .ok_or_else(|| bad(format!("`{word}` needs {what}")))
+                .ok_or_else(|| bad(format!("`{option}` needs {what}")))
                 .map(str::to_owned)
         };
-        match word {
-            _ if is_help(&word) => return Ok(Parsed::Help),
-            "-P" => parsed.properties.extend(read_file(&value("a file")?)?),
+        match option {
+            "-P" => {
+                let properties = Properties::read(Path::new(&value("a file")?))?;
+                parsed.properties.extend(properties);
+            }
             "-p" => options.push(
                 property(&value("NAME=VALUE")?).map_err(|error| bad(format!("`-p`: {error}")))?,
             ),
@@ -116,12 +122,12 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
             "-target" => options.push(("target".into(), value("a number")?)),
             "-l" | "-label" => options.push(("label".into(), value("a text")?)),
             "-db" => options.push(("db".into(), value("a class")?)),
-            "-load" => parsed.phase = Phase::Load,
-            "-t" => parsed.phase = Phase::Run,
+            "-load" => chosen = Some(Phase::Load),
+            "-t" => chosen = Some(Phase::Run),
             "-cp" | "-jvm-args" => {
                 value("a value")?;
                 parsed.notes.push(format!(
-                    "`{word}` has no effect: this program does not run in a JVM"
+                    "`{option}` has no effect: this program does not run in a JVM"
                 ));
             }
             "--lenient" => parsed.lenient = true,
@@ -134,10 +140,44 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
             unknown => return Err(unknown_option(unknown)),
         }
     }
+    let Some((command, rest)) = plain.split_first() else {
+        return match arguments {
+            [] => Ok(Parsed::Help),
+            _ => Err(bad(
+                "the command is missing, expected `load` or `run`".into()
+            )),
+        };
+    };
+    parsed.phase = phase(command)?;
+    check_binding(rest.first().copied())?;
+    if let Some(more) = rest.get(1) {
+        return Err(bad(format!("`{more}` belongs to no option")));
+    }
+    parsed.phase = chosen.unwrap_or(parsed.phase);
     for (name, value) in &options {
         parsed.properties.set(name, value);
     }
     Ok(Parsed::Run(parsed))
+}
+
+/// Whether a word asks for help. As a plain word it does so only before the binding.
+fn is_help(word: &str, plain: usize) -> bool {
+    ["-h", "-help", "--help"].contains(&word) || (word == "help" && plain < 2)
+}
+
+/// The option that a word means and the value after its `=`. Only options of the launcher and of this program take
+/// such a value, and only options of the launcher may be shortened, as in `argparse`.
+fn canonical(word: &str) -> (&str, Option<&str>) {
+    let (name, value) = match word.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (word, None),
+    };
+    let is_short_for = |option: &&str| name.len() > 1 && option.starts_with(name);
+    match LAUNCHER.into_iter().find(is_short_for) {
+        Some(option) => (option, value),
+        None if name.starts_with("--") => (name, value),
+        None => (word, None),
+    }
 }
 
 fn bad(message: String) -> Error {
@@ -164,18 +204,10 @@ fn check_binding(binding: Option<&str>) -> Result<(), Error> {
                 Kind::BadInput,
                 format!("the binding `{other}` is not supported"),
             );
-            Err(failure.with_hint("the only binding is `mongodb`"))
+            Err(failure.with_hint("use `mongodb`, the only binding"))
         }
         _ => Err(bad("the binding is missing, expected `mongodb`".into())),
     }
-}
-
-fn read_file(path: &str) -> Result<Properties, Error> {
-    let text = std::fs::read_to_string(path).or_fault(Kind::BadInput, || {
-        format!("cannot read the property file `{path}`")
-    })?;
-    Properties::parse(&text, path)
-        .map_err(|problems| dyno_plan::resolve::PlanError::Properties(problems).into())
 }
 
 fn unknown_option(word: &str) -> Error {
@@ -275,10 +307,40 @@ mod tests {
     }
 
     #[test]
-    fn options_for_a_virtual_machine_are_accepted_and_said_to_do_nothing() {
-        let command = command(&["run", "mongodb", "-cp", "x.jar", "-jvm-args", "-Xmx1g"]);
-        assert_eq!(command.notes.len(), 2);
-        assert!(command.notes[1].contains("-jvm-args"));
+    fn options_of_the_launcher_have_no_effect_in_every_form() {
+        for arguments in [
+            &["run", "mongodb", "-cp", "x.jar", "-jvm-args", "-Xmx1g"][..],
+            &["run", "mongodb", "-cp=x.jar", "-jvm-args=-Xms4g -Xmx8g"],
+            &["-cp", "x.jar", "-jvm-args=-Da=b", "run", "mongodb"],
+            &["run", "-c", "x.jar", "mongodb", "-jvm", "-Xms4g -Xmx8g"],
+            &["-cp=", "run", "mongodb", "-jvm-args", ""],
+        ] {
+            let notes = command(arguments).notes;
+            assert_eq!(notes.len(), 2, "{arguments:?}");
+            assert!(notes[0].contains("`-cp`") && notes[1].contains("`-jvm-args`"));
+        }
+    }
+
+    #[test]
+    fn options_may_stand_before_and_between_the_words() {
+        for arguments in [
+            &["-s", "load", "mongodb", "-threads", "4"][..],
+            &["load", "-threads", "4", "-s", "mongodb"],
+            &["-threads", "4", "-s", "load", "mongodb"],
+        ] {
+            let command = command(arguments);
+            assert_eq!(command.phase, Phase::Load);
+            assert_eq!(command.properties.get("threadcount"), Some("4"));
+            assert_eq!(command.properties.get("status"), Some("true"));
+        }
+    }
+
+    #[test]
+    fn own_options_take_a_value_after_an_equals_sign() {
+        assert_eq!(
+            command(&["run", "mongodb", "--out=/o=1"]).out,
+            Some("/o=1".into())
+        );
     }
 
     #[test]
@@ -302,6 +364,24 @@ mod tests {
             (&["shell", "mongodb"][..], "`shell` is not supported"),
             (&["dance", "mongodb"], "`dance` is not a command"),
             (&["run"], "binding is missing"),
+            (&["-s"], "command is missing"),
+            (
+                &["run", "mongodb", "workloada"],
+                "`workloada` belongs to no option",
+            ),
+            (&["run", "mongodb-async"], "binding `mongodb-async`"),
+            (
+                &["run", "mongodb", "-JVM-ARGS=x"],
+                "unknown option `-JVM-ARGS=x`",
+            ),
+            (
+                &["run", "mongodb", "-threads=4"],
+                "unknown option `-threads=4`",
+            ),
+            (
+                &["run", "mongodb", "-jvm-args"],
+                "`-jvm-args` needs a value",
+            ),
             (&["run", "jdbc"], "binding `jdbc`"),
             (
                 &["run", "mongodb", "-thread", "4"],

@@ -321,3 +321,63 @@ fn a_server_of_ones_own_can_be_asked_for() {
     );
     assert!(bench.entries().is_empty(), "{:?}", bench.entries());
 }
+
+#[test]
+fn launcher_options_and_latin1_files_are_read_as_there() {
+    let (bench, responder) = (Bench::new(), Responder::start(&["--documents", "100"]));
+    let text = b"# Gr\xf6\xdfe\nrecordcount=100\noperationcount=50\nlabel=\xfcber\n";
+    std::fs::write(bench.path("latin1"), text).unwrap();
+    let url = format!("mongodb.url={}", responder.uri());
+    let words = [
+        "run",
+        "mongodb",
+        "-jvm-args=-Xms4g -Xmx8g",
+        "-P",
+        "latin1",
+        "-s",
+        "-p",
+        &url,
+    ];
+    bench
+        .dyno(&[&["ycsb", "-cp", "/x"], &words[..]].concat())
+        .expect(0)
+        .says("\u{fc}ber");
+    let wide: Vec<u8> = "recordcount=100"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    std::fs::write(bench.path("wide.properties"), wide).unwrap();
+    for arguments in [
+        &["run", "wide.properties", "--dry-run"][..],
+        &["ycsb", "run", "mongodb", "-P", "wide.properties"],
+    ] {
+        bench
+            .dyno(arguments)
+            .expect(2)
+            .says("UTF-16")
+            .says("hint: save it as UTF-8");
+    }
+}
+
+#[test]
+fn a_hint_of_ycsb_names_an_option_that_works() {
+    let Some(server) = or_skip(embedded()) else {
+        return;
+    };
+    let bench = Bench::new();
+    let file = workload(&bench, "");
+    let url = format!("mongodb.url={}ycsb", server.uri());
+    let common = ["mongodb", "-P", &file, "-p", &url];
+    let load = [&["ycsb", "load"], &common[..]].concat();
+    bench.dyno(&load).expect(0);
+    let preference = ["-p", "mongodb.readPreference=NEAREST"];
+    let run = [&["ycsb", "run"], &common[..], &preference].concat();
+    let refused = bench
+        .dyno(&run)
+        .expect(2)
+        .says("`mongodb.readPreference` is `NEAREST`")
+        .says("`-p dyno.backend=driver`");
+    assert!(!refused.stderr.contains("--backend"), "{}", refused.stderr);
+    let advised = [&run[..], &["-p", "dyno.backend=driver"]].concat();
+    bench.dyno(&advised).expect(0);
+}

@@ -7,6 +7,7 @@ use crate::model::Plan;
 use crate::nearest::nearest;
 use crate::request::{Request, Work};
 use crate::suite;
+use crate::text;
 use crate::ycsb::{self, Phase, Properties};
 use std::path::Path;
 
@@ -105,18 +106,17 @@ fn load(
             nearest: nearest(source, plans.names()),
         });
     }
-    let unreadable = |error| PlanError::Unreadable {
-        path: path.into(),
-        source: error,
-    };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    if suite::is_suite(&text) {
-        return Err(is_suite());
-    }
+    let unreadable = PlanError::unreadable(path);
+    let bytes = std::fs::read(path).map_err(&unreadable)?;
+    let text = text::utf8_or_latin1(&bytes).map_err(&unreadable)?;
     if is_property_file(path, &text) {
         return from_properties(&text, source, request, properties);
     }
-    with_properties(file::parse(&text, source)?, request, properties)
+    let text = text::utf8(&bytes).map_err(&unreadable)?;
+    if suite::is_suite(text) {
+        return Err(is_suite());
+    }
+    with_properties(file::parse(text, source)?, request, properties)
 }
 
 /// Property files have no fixed ending, but every one of them names a workload class.

@@ -1,13 +1,18 @@
 //! The connection string: `mongodb.url` with the options that YCSB keeps in properties of their own.
 
 use super::reader::Reader;
-use crate::uri::{self, Credentials, Target, has_option, with_option};
+use super::words::in_ycsb_words;
+use crate::problem::Problem;
+use crate::uri::{self, Credentials, Target, UnsupportedOption, has_option, with_option};
 
 /// Where YCSB's MongoDB binding connects when nothing is said.
 pub(super) const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
+/// The same where `mongodb.database` names the database.
+const DEFAULT_SERVER: &str = "mongodb://localhost:27017/?w=1";
 
 /// Properties that add to `mongodb.url`.
-const ADDITIONS: [&str; 5] = [
+const ADDITIONS: [&str; 6] = [
+    "mongodb.database",
     "mongodb.writeConcern",
     "mongodb.readPreference",
     "mongodb.maxconnections",
@@ -19,12 +24,40 @@ const ADDITIONS: [&str; 5] = [
 pub(super) struct Address {
     pub(super) text: String,
     pub(super) target: Target,
+    /// Options that come from a property other than `mongodb.url`.
+    added: Vec<&'static str>,
+}
+
+impl Address {
+    /// Options that the wire backend does not honour, by the names of their properties.
+    pub(super) fn unsupported_by_wire(&self, reader: &Reader<'_>) -> Vec<Problem> {
+        let options = self.target.unsupported_by_wire.iter();
+        options.map(|option| self.problem(option, reader)).collect()
+    }
+
+    fn problem(&self, option: &UnsupportedOption, reader: &Reader<'_>) -> Problem {
+        let hint = in_ycsb_words(&option.hint);
+        let Some(name) = self.added.iter().find(|name| **name == option.name) else {
+            let message = format!("`mongodb.url`: {option}");
+            return reader.at("mongodb.url", message).with_hint(hint);
+        };
+        let source = source_of(name);
+        let value = reader.text(source).unwrap_or_default();
+        let hint = match *name {
+            "w" => "use `acknowledged`".to_owned(),
+            _ => hint,
+        };
+        let message = format!("`{source}` is `{value}`: {}", option.reason);
+        reader.at(source, message).with_hint(hint)
+    }
 }
 
 /// Reads `mongodb.url`, or `default` in its place, and merges the other properties into it. Nothing
 /// if there is neither, or if something is wrong, which is left in the reader.
 pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Address> {
     const NAME: &str = "mongodb.url";
+    let database = reader.text("mongodb.database");
+    let default = default.map(|url| database.map_or(url, |_| DEFAULT_SERVER));
     let Some(url) = reader.text(NAME).or(default) else {
         for name in ADDITIONS {
             if reader.is_given(name) {
@@ -45,7 +78,16 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
     }
     // Checked before anything is added, so that no message quotes what the person did not write.
     let (target, credentials) = parsed(reader, url)?;
-    let mut text = url.to_owned();
+    let mut text = match database {
+        Some(_) if target.database.is_some() => {
+            let reason = "the database in `mongodb.url` takes precedence";
+            reader.warn_unused("mongodb.database", reason);
+            url.to_owned()
+        }
+        Some(database) => uri::with_database(url, database),
+        None => url.to_owned(),
+    };
+    let mut added = Vec::new();
     for (name, value) in options(reader) {
         if has_option(url, name) {
             let source = property_of_option(name).unwrap_or(name);
@@ -55,14 +97,23 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
             );
         } else {
             text = with_option(&text, name, &value);
+            added.push(name);
         }
     }
     text = with_credentials(reader, text, credentials.as_ref())?;
     if text == url {
-        return Some(Address { text, target });
+        return Some(Address {
+            text,
+            target,
+            added,
+        });
     }
     let (target, _) = parsed(reader, &text)?;
-    Some(Address { text, target })
+    Some(Address {
+        text,
+        target,
+        added,
+    })
 }
 
 fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credentials>)> {
@@ -81,7 +132,7 @@ fn parsed(reader: &mut Reader<'_>, url: &str) -> Option<(Target, Option<Credenti
 /// Options of connection strings that the given properties mean.
 fn options(reader: &mut Reader<'_>) -> Vec<(&'static str, String)> {
     let mut options = Vec::new();
-    let write_concern = reader.choice(
+    let write_concern = reader.choice_in_any_case(
         "mongodb.writeConcern",
         &[
             ("acknowledged", ("w", "1")),
@@ -92,7 +143,7 @@ fn options(reader: &mut Reader<'_>) -> Vec<(&'static str, String)> {
             ("errors_ignored", ("w", "0")),
         ],
     );
-    let read_preference = reader.choice(
+    let read_preference = reader.choice_in_any_case(
         "mongodb.readPreference",
         &[
             ("primary", ("readPreference", "primary")),

@@ -11,6 +11,7 @@ mod field_length;
 mod properties;
 mod reader;
 mod table;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 pub use client::{Exporter, MeasurementInterval, MeasurementType, YcsbClientOptions};
 pub use properties::Properties;
 pub use table::{PROPERTIES, Property, Treatment, find};
+pub use words::in_ycsb_words;
 
 use crate::file;
 use crate::model::{
@@ -58,6 +60,8 @@ pub struct YcsbPlan {
     pub plan: Plan,
     /// Connection string with the options of all properties merged into it. May hold credentials.
     pub uri: String,
+    /// Options of `uri` that the wire backend does not honour.
+    pub unsupported_by_wire: Vec<Problem>,
     /// What the client does and prints beside the plan.
     pub client: YcsbClientOptions,
     /// What the person should know, one sentence each.
@@ -106,9 +110,10 @@ pub fn resolve(
         reader.problems = problems;
     }
     match address {
-        Some(Address { text: uri, .. }) if reader.problems.is_empty() => Ok(YcsbPlan {
+        Some(address) if reader.problems.is_empty() => Ok(YcsbPlan {
             plan,
-            uri,
+            unsupported_by_wire: address.unsupported_by_wire(&reader),
+            uri: address.text,
             client,
             warnings: reader.warnings,
         }),

@@ -1,8 +1,11 @@
 //! Property files in the syntax of `java.util.Properties`, and properties from the command line.
 //! What the properties mean is left to the parent module.
 
+use crate::error::PlanError;
 use crate::problem::Problem;
+use crate::text;
 use std::fmt;
+use std::path::Path;
 
 /// Properties in the order in which they were first given; a later value replaces an earlier one.
 #[derive(Clone, Default)]
@@ -49,10 +52,18 @@ impl fmt::Debug for Properties {
 }
 
 impl Properties {
-    /// Reads the text of a property file; `origin` names the file in messages.
+    /// Reads a property file in UTF-8, or else in ISO-8859-1, which is all that Java reads.
     ///
-    /// The text is Unicode, where Java reads Latin-1: they differ for characters beyond ASCII only,
-    /// which Java wants as `\uXXXX`.
+    /// # Errors
+    /// [`PlanError::Unreadable`], and [`PlanError::Properties`] as [`Properties::parse`].
+    pub fn read(path: &Path) -> Result<Self, PlanError> {
+        let text = std::fs::read(path)
+            .and_then(|bytes| text::utf8_or_latin1(&bytes))
+            .map_err(PlanError::unreadable(path))?;
+        Self::parse(&text, &path.display().to_string()).map_err(PlanError::Properties)
+    }
+
+    /// Reads the text of a property file; `origin` names the file in messages.
     ///
     /// # Errors
     /// All `\u` escapes that are malformed, each with its place.
@@ -331,6 +342,20 @@ mod tests {
             pair("a=\\u0041\\u00e4\\uD83D\\uDE00"),
             ("a".into(), "Aä😀".into())
         );
+    }
+
+    #[test]
+    fn files_in_latin1_and_in_utf8_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for text in [
+            &b"# Gr\xf6\xdfe\nlabel=\xfcber\n"[..],
+            "# Größe\nlabel=über".as_bytes(),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let properties = Properties::read(&path).unwrap();
+            assert_eq!(properties.get("label"), Some("über"));
+        }
     }
 
     #[test]

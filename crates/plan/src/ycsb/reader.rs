@@ -115,7 +115,9 @@ impl<'a> Reader<'a> {
     /// A finite number from `smallest` to `largest`.
     pub(super) fn number(&mut self, name: &str, smallest: f64, largest: f64) -> Option<f64> {
         let text = self.text(name)?;
-        let number = text
+        // Java's numbers may end with their type.
+        let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+        let number = digits
             .parse::<f64>()
             .ok()
             .filter(|number| (smallest..=largest).contains(number));
@@ -142,10 +144,28 @@ impl<'a> Reader<'a> {
 
     /// One of several words, written exactly so.
     pub(super) fn choice<T: Clone>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
+        self.choose(name, choices, |word, text| word == text)
+    }
+
+    /// One of several words in upper or lower case.
+    pub(super) fn choice_in_any_case<T: Clone>(
+        &mut self,
+        name: &str,
+        choices: &[(&str, T)],
+    ) -> Option<T> {
+        self.choose(name, choices, str::eq_ignore_ascii_case)
+    }
+
+    fn choose<T: Clone>(
+        &mut self,
+        name: &str,
+        choices: &[(&str, T)],
+        is_meant: impl Fn(&str, &str) -> bool,
+    ) -> Option<T> {
         let text = self.text(name)?;
         let found = choices
             .iter()
-            .find(|(word, _)| *word == text)
+            .find(|(word, _)| is_meant(word, text))
             .map(|(_, value)| value.clone());
         if found.is_none() {
             let words: Vec<_> = choices
@@ -173,11 +193,15 @@ impl<'a> Reader<'a> {
 
     /// Reports a problem with a property, at its place if it was given.
     pub(super) fn problem(&mut self, name: &str, message: impl fmt::Display, hint: &str) {
-        let problem = match self.entry(name) {
+        self.problems.push(self.at(name, message).with_hint(hint));
+    }
+
+    /// A problem with a property, at its place if it was given.
+    pub(super) fn at(&self, name: &str, message: impl fmt::Display) -> Problem {
+        match self.entry(name) {
             Some(entry) => entry.problem(message),
             None => Problem::new(message.to_string()),
-        };
-        self.problems.push(problem.with_hint(hint));
+        }
     }
 
     /// Warns if a property was changed and has no effect for this reason.

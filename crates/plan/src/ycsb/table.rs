@@ -131,11 +131,12 @@ pub const PROPERTIES: &[Property] = properties! {
     Refused "storageages" = "10", ONE_WORKLOAD;
     // MongoDB binding
     Target "mongodb.url", "the connection string; `mongodb://localhost:27017/ycsb?w=1` for `dyno ycsb`";
+    Target "mongodb.database", "the database, unless `mongodb.url` names one";
     Plan "batchsize" = "1", "client.batch";
     Plan "mongodb.batchsize" = "1", "client.batch";
     Plan "mongodb.upsert" = "false", "access.upsert";
-    Target "mongodb.writeConcern", "`w` or `journal`, unless `mongodb.url` has it";
-    Target "mongodb.readPreference", "`readPreference`, unless `mongodb.url` has it";
+    Target "mongodb.writeConcern", "`w` or `journal`, in upper or lower case, unless `mongodb.url` has it";
+    Target "mongodb.readPreference", "`readPreference`, in upper or lower case, unless `mongodb.url` has it";
     Target "mongodb.maxconnections", "`maxPoolSize`, unless `mongodb.url` has it";
     NoEffect "mongodb.threadsAllowedToBlockForConnectionMultiplier" = "", NO_BATCH_POOL;
     // Additions of mongodb-labs

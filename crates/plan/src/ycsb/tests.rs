@@ -54,7 +54,9 @@ fn what_is_not_given_has_the_default_of_ycsb() {
         uri,
         client,
         warnings,
+        unsupported_by_wire,
     } = run(&[]);
+    assert_eq!(unsupported_by_wire, []);
     assert_eq!(uri, "mongodb://localhost:27017/ycsb?w=1");
     assert_eq!(
         plan.server.uri.as_deref(),
@@ -555,6 +557,67 @@ fn properties_of_the_binding_become_options_of_the_connection_string() {
         uri(&["mongodb.maxconnections=7"]),
         "mongodb://localhost:27017/ycsb?w=1&maxPoolSize=7"
     );
+}
+
+#[test]
+fn words_of_the_binding_are_read_in_any_case() {
+    let uri = |word: &str| run(&["mongodb.url=mongodb://h", word]).uri;
+    assert_eq!(
+        uri("mongodb.writeConcern=MAJORITY"),
+        "mongodb://h/?w=majority"
+    );
+    assert_eq!(
+        uri("mongodb.readPreference=Secondary_Preferred"),
+        "mongodb://h/?readPreference=secondaryPreferred"
+    );
+    assert_eq!(run(&["readproportion=0.95d"]).plan.operations.read, 0.95);
+}
+
+#[test]
+fn the_database_may_be_a_property() {
+    let uri = |words: &[&str]| run(words).uri;
+    assert_eq!(
+        uri(&["mongodb.database=mine"]),
+        "mongodb://localhost:27017/mine?w=1"
+    );
+    let server = "mongodb.url=mongodb://h:1/?w=1";
+    assert_eq!(
+        uri(&[server, "mongodb.database=mine"]),
+        "mongodb://h:1/mine?w=1"
+    );
+    let url = "mongodb.url=mongodb://h/own";
+    assert!(only_warning(&[url, "mongodb.database=mine"]).contains("takes precedence"));
+}
+
+#[test]
+fn refused_options_are_named_as_given_with_a_hint_that_works() {
+    let problems = |words: &[&str]| run(words).unsupported_by_wire;
+    let given = problems(&["mongodb.readPreference=secondary"]);
+    assert!(
+        given[0]
+            .message
+            .starts_with("`mongodb.readPreference` is `secondary`")
+    );
+    let hint = given[0].hint.as_deref().unwrap();
+    assert!(hint.contains("`-p dyno.backend=driver`"), "{hint}");
+    let given = problems(&[
+        "mongodb.url=mongodb://h",
+        "mongodb.writeConcern=unacknowledged",
+    ]);
+    assert_eq!(given[0].hint.as_deref(), Some("use `acknowledged`"));
+    for name in crate::uri::option_names() {
+        for value in ["1", "true", "false", "secondary", "stream", "x"] {
+            let url = format!("mongodb://h/?{name}={value}");
+            let properties = with_counts(&[&format!("mongodb.url={url}")]);
+            let Ok(plan) = resolve(&properties, Phase::Run, false) else {
+                continue;
+            };
+            for problem in plan.unsupported_by_wire {
+                let hint = problem.hint.unwrap_or_default();
+                assert!(!hint.contains("`--"), "{name}: {hint}");
+            }
+        }
+    }
 }
 
 #[test]
