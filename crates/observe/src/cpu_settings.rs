@@ -1,6 +1,7 @@
 //! Settings of CPUs and firmware that decide how fast and how evenly a machine works. Each is left out where the machine does
 //! not show it: most virtual machines show little, and some files only root may read.
 
+use crate::health::{Health, Reading};
 use crate::host::{
     container, field, has_hypervisor, line, members_of_list, number, online_list, text, turbo,
 };
@@ -32,7 +33,7 @@ pub(crate) fn read(root: &Path) -> CpuSettings {
             Some(mode) => format!("{driver} ({mode})"),
             None => driver,
         }),
-        energy_preference: of("cpu0/cpufreq/energy_performance_preference"),
+        energy_preference: energy_preference(root).ok(),
         turbo: turbo(root).ok().map(|(is_on, _)| is_on),
         // The file is there only if the hardware chooses the frequencies; in the passive mode nothing tells.
         hardware_pstates: (pstate.as_deref() == Some("active")).then(|| {
@@ -41,10 +42,10 @@ pub(crate) fn read(root: &Path) -> CpuSettings {
                 .exists()
         }),
         idle_driver: of("cpuidle/current_driver"),
-        idle_states: idle_states(root),
-        smt: of("smt/control"),
-        nodes_per_socket: nodes_per_socket(root),
-        prefetchers_off: prefetchers_off(root),
+        idle_states: idle_states(root).unwrap_or_default(),
+        smt: smt(root).ok(),
+        nodes_per_socket: nodes_per_socket(root).ok(),
+        prefetchers_off: prefetchers_off(root).ok(),
         microcode: of("cpu0/microcode/version").or_else(|| of_cpuinfo(root, "microcode")),
         bios: bios(root),
         irqbalance: irqbalance(root),
@@ -56,8 +57,33 @@ fn of_cpuinfo(root: &Path, name: &str) -> Option<String> {
     field(&text, name).map(str::to_owned)
 }
 
+fn energy_preference(root: &Path) -> Reading<String> {
+    line(
+        root,
+        &format!("{CPU}/cpu0/cpufreq/energy_performance_preference"),
+    )
+}
+
+/// What CPU 0 prefers, as a word, or else as a bias from 0 (performance) to 15 (energy).
+pub(crate) fn energy_bias(root: &Path) -> Reading<String> {
+    let bias = || line(root, &format!("{CPU}/cpu0/power/energy_perf_bias"));
+    energy_preference(root).or_else(|_| bias())
+}
+
+pub(crate) fn smt(root: &Path) -> Reading<String> {
+    line(root, &format!("{CPU}/smt/control"))
+}
+
+fn unsupported(reason: &str) -> Health {
+    Health::Unsupported {
+        reason: reason.to_owned(),
+    }
+}
+
 /// Those of CPU 0, the lightest first.
-fn idle_states(root: &Path) -> Vec<IdleState> {
+pub(crate) fn idle_states(root: &Path) -> Reading<Vec<IdleState>> {
+    // The first one gives the reason if there are none.
+    line(root, &format!("{CPU}/cpu0/cpuidle/state0/name"))?;
     let state = |place: u32| {
         let file = |name: &str| format!("{CPU}/cpu0/cpuidle/state{place}/{name}");
         Some(IdleState {
@@ -66,37 +92,50 @@ fn idle_states(root: &Path) -> Vec<IdleState> {
             enabled: number(root, &file("disable")).ok()? == 0,
         })
     };
-    (0..MOST_IDLE_STATES).map_while(state).collect()
+    Ok((0..MOST_IDLE_STATES).map_while(state).collect())
 }
 
 /// More than 1 with sub-NUMA clustering (Intel) or several nodes per socket (AMD).
-fn nodes_per_socket(root: &Path) -> Option<u64> {
+pub(crate) fn nodes_per_socket(root: &Path) -> Reading<u64> {
     let socket = |cpu: &u64| {
         let file = format!("{CPU}/cpu{cpu}/topology/physical_package_id");
-        line(root, &file).ok()
+        line(root, &file)
     };
-    let cpus = online_list(root).ok()?;
-    let sockets: Option<BTreeSet<String>> = cpus.iter().map(socket).collect();
-    let nodes = members_of_list(&line(root, &format!("{NODE}/online")).ok()?)?;
+    let cpus = online_list(root)?;
+    let sockets: Reading<BTreeSet<String>> = cpus.iter().map(socket).collect();
+    let uneven = || unsupported("the nodes are not spread evenly over the sockets");
+    let nodes = line(root, &format!("{NODE}/online"))?;
+    let nodes = members_of_list(&nodes).ok_or_else(uneven)?;
     // Nodes without CPUs are memory of another kind.
     let has_cpus = |node: &&u64| line(root, &format!("{NODE}/node{node}/cpulist")).is_ok();
     let nodes = nodes.iter().filter(has_cpus).count() as u64;
     let sockets = sockets?.len() as u64;
-    (nodes > 0 && sockets > 0 && nodes.is_multiple_of(sockets)).then(|| nodes / sockets)
+    let is_even = nodes > 0 && sockets > 0 && nodes.is_multiple_of(sockets);
+    is_even.then(|| nodes / sockets).ok_or_else(uneven)
 }
 
 /// A virtual machine shows the register of its hypervisor's imagination.
-fn prefetchers_off(root: &Path) -> Option<Vec<String>> {
-    if has_hypervisor(root) || of_cpuinfo(root, "vendor_id")? != "GenuineIntel" {
-        return None;
+pub(crate) fn prefetchers_off(root: &Path) -> Reading<Vec<String>> {
+    if has_hypervisor(root) {
+        return Err(unsupported(
+            "a virtual machine does not show the registers of the CPU",
+        ));
+    }
+    if of_cpuinfo(root, "vendor_id").as_deref() != Some("GenuineIntel") {
+        return Err(unsupported("only Intel's CPUs show it"));
     }
     let mut bytes = [0; 8];
-    let file = fs::File::open(root.join("dev/cpu/0/msr")).ok()?;
-    file.read_exact_at(&mut bytes, MISC_FEATURE_CONTROL).ok()?;
+    let file = fs::File::open(root.join("dev/cpu/0/msr"));
+    file.and_then(|file| file.read_exact_at(&mut bytes, MISC_FEATURE_CONTROL))
+        .map_err(|error| {
+            let reason =
+                format!("`/dev/cpu/0/msr` cannot be read ({error}); `modprobe msr`, as root");
+            Health::Failed { reason }
+        })?;
     let bits = u64::from_le_bytes(bytes);
     let named = PREFETCHERS.iter().enumerate();
     let off = named.filter(|(place, _)| bits >> place & 1 == 1);
-    Some(off.map(|(_, name)| (*name).to_owned()).collect())
+    Ok(off.map(|(_, name)| (*name).to_owned()).collect())
 }
 
 /// Maker, version and date.

@@ -24,7 +24,7 @@ grep -sH '' proc/cpuinfo proc/meminfo proc/loadavg proc/self/status proc/self/cg
     sys/devices/system/node/online sys/devices/system/node/node[0-9]*/cpulist \
     $cpu/online $cpu/smt/control $cpu/intel_pstate/* $cpu/cpufreq/boost $cpu/cpuidle/current_driver \
     $cpu/cpu[0-9]*/cpufreq/scaling_governor $cpu/cpu[0-9]*/topology/physical_package_id \
-    $cpu/cpu0/cpufreq/scaling_driver $cpu/cpu0/cpufreq/energy_performance_preference $cpu/cpu0/microcode/version \
+    $cpu/cpu0/cpufreq/scaling_driver $cpu/cpu0/cpufreq/energy_performance_preference $cpu/cpu0/power/energy_perf_bias $cpu/cpu0/microcode/version \
     $cpu/cpu0/cpuidle/state[0-9]*/name $cpu/cpu0/cpuidle/state[0-9]*/latency $cpu/cpu0/cpuidle/state[0-9]*/disable
 grep -sHx irqbalance proc/[0-9]*/comm
 for mark in .dockerenv run/.containerenv proc/1/comm; do [ -e $mark ] && echo "$mark:"; done

@@ -3,7 +3,6 @@
 use super::facts::Facts;
 use super::finding::{Finding, by_hand, judged, unread, write_action, write_file};
 use crate::host::{BOOST, NO_TURBO};
-use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 use std::collections::BTreeSet;
 
@@ -127,17 +126,15 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
     let mut parts = Vec::new();
     let mut level = Level::Unknown;
     if let Ok(busy) = &facts.busy {
-        let ratio = busy.iter().map(|process| process.cpu_ratio).sum::<f64>() / cpus;
-        level = level_of(ratio);
+        let used = busy.iter().map(|process| process.cpu_ratio).sum::<f64>();
+        level = level_of(used / cpus);
         let names: Vec<String> = busy
             .iter()
             .take(NAMED)
             .map(|process| {
                 format!(
-                    "{} ({}) {}",
-                    process.name,
-                    process.pid,
-                    Quantity::ratio(process.cpu_ratio).brief()
+                    "{} ({}) {:.2}",
+                    process.name, process.pid, process.cpu_ratio
                 )
             })
             .collect();
@@ -146,10 +143,7 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
         } else {
             format!(": {}", names.join(", "))
         };
-        parts.push(format!(
-            "others use {} of {cpus} CPUs{names}",
-            Quantity::ratio(ratio).brief()
-        ));
+        parts.push(format!("others use {used:.2} of {cpus} CPUs{names}"));
     }
     let mut past = |ratio: f64, text: String| {
         parts.push(text);

@@ -5,8 +5,8 @@
 use super::network::{self, Route};
 use super::processes::{self, BusyProcess, Limits, MemoryPolicy, OwnHugePages};
 use crate::health::{Health, Reading};
-use crate::{clock, host, storage};
-use dyno_record::model::StorageRecord;
+use crate::{clock, cpu_settings, host, storage};
+use dyno_record::model::{IdleState, StorageRecord};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -168,6 +168,16 @@ pub struct Facts {
     pub governors: Reading<BTreeMap<u64, String>>,
     /// Whether frequencies above the nominal one are allowed, and the file that says so.
     pub turbo: Reading<(bool, &'static str)>,
+    /// Idle states of CPU 0.
+    pub idle_states: Reading<Vec<IdleState>>,
+    /// Energy preference of CPU 0 as a word, or its energy bias as a number.
+    pub energy_bias: Reading<String>,
+    /// `smt/control`.
+    pub smt: Reading<String>,
+    /// NUMA nodes with CPUs for each socket.
+    pub nodes_per_socket: Reading<u64>,
+    /// Hardware prefetchers that are off.
+    pub prefetchers_off: Reading<Vec<String>>,
     /// Clock source in use.
     pub clock_source: Reading<String>,
     /// Clock sources to choose from.
@@ -253,6 +263,11 @@ pub fn observe(root: &Path, subject: &Subject) -> Facts {
         queue: data_dir.and_then(|folder| storage::queue(root, folder)),
         governors: host::governors(root),
         turbo: host::turbo(root),
+        idle_states: cpu_settings::idle_states(root),
+        energy_bias: cpu_settings::energy_bias(root),
+        smt: cpu_settings::smt(root),
+        nodes_per_socket: cpu_settings::nodes_per_socket(root),
+        prefetchers_off: cpu_settings::prefetchers_off(root),
         clock_source: host::clock_source(root),
         clock_sources: host::clock_sources(root),
         clock_read_ns: clock::read_cost_ns(),

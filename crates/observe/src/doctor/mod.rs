@@ -9,6 +9,7 @@ pub mod change;
 mod cpu;
 pub mod facts;
 mod finding;
+mod firmware;
 mod memory;
 pub mod network;
 pub mod processes;
@@ -66,6 +67,11 @@ fn finding(check: CheckName, facts: &Facts) -> Finding {
         CheckName::FreeDisk => storage::free_disk(facts),
         CheckName::CpuGovernor => cpu::governor(facts),
         CheckName::CpuTurbo => cpu::turbo(facts),
+        CheckName::IdleStates => firmware::idle_states(facts),
+        CheckName::EnergyBias => firmware::energy_bias(facts),
+        CheckName::Smt => firmware::smt(facts),
+        CheckName::SocketNodes => firmware::socket_nodes(facts),
+        CheckName::Prefetchers => firmware::prefetchers(facts),
         CheckName::ClockSource => cpu::clock_source(facts),
         CheckName::OtherLoad => cpu::other_load(facts),
         CheckName::SharedCores => cpu::shared_cores(facts),
@@ -86,6 +92,8 @@ fn concerns_server_host(check: CheckName) -> bool {
         CheckName::OwnHugePages
             | CheckName::CpuGovernor
             | CheckName::CpuTurbo
+            | CheckName::IdleStates
+            | CheckName::EnergyBias
             | CheckName::ClockSource
             | CheckName::OtherLoad
             | CheckName::SharedCores

@@ -4,7 +4,7 @@ use super::processes::{BusyProcess, Limits, MemoryPolicy, OwnHugePages};
 use super::*;
 use crate::health::{Health, Reading};
 use crate::host::tests::Fixture;
-use dyno_record::model::StorageRecord;
+use dyno_record::model::{IdleState, StorageRecord};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -61,6 +61,14 @@ fn sound() -> Facts {
         queue: Ok("/sys/block/sdb/queue".into()),
         governors: Ok([(0, "performance".to_owned()), (1, "performance".to_owned())].into()),
         turbo: Ok((false, crate::host::NO_TURBO)),
+        idle_states: Ok(vec![
+            idle_state("POLL", 0, true),
+            idle_state("C1E", 10, true),
+        ]),
+        energy_bias: Ok("performance".to_owned()),
+        smt: Ok("on".to_owned()),
+        nodes_per_socket: Ok(1),
+        prefetchers_off: Ok(Vec::new()),
         clock_source: Ok("tsc".to_owned()),
         clock_sources: Ok(vec!["tsc".to_owned(), "hpet".to_owned()]),
         clock_read_ns: 22.0,
@@ -82,6 +90,14 @@ fn sound() -> Facts {
             kind: network::RouteKind::Loopback,
         }),
         kernel: Ok("Linux 6.1.0-18-amd64".to_owned()),
+    }
+}
+
+fn idle_state(name: &str, exit_latency_us: u64, enabled: bool) -> IdleState {
+    IdleState {
+        name: name.to_owned(),
+        exit_latency_us,
+        enabled,
     }
 }
 
@@ -127,6 +143,74 @@ fn a_sound_machine_passes_every_check_without_a_change() {
         );
         assert!(!verdict.why.is_empty() && !verdict.advised.is_empty());
     }
+}
+
+#[test]
+fn settings_of_the_firmware_are_judged() {
+    let idle = |enabled| {
+        level(CheckName::IdleStates, |facts| {
+            facts.idle_states = Ok(vec![
+                idle_state("C1", 2, true),
+                idle_state("C6", 133, enabled),
+            ]);
+        })
+    };
+    assert_eq!([idle(true), idle(false)], [Warn, Pass]);
+    let bias = |text: &str| {
+        let bias = text.to_owned();
+        level(CheckName::EnergyBias, |facts| facts.energy_bias = Ok(bias))
+    };
+    let found = ["performance", "0", "6", "balance_power"].map(bias);
+    assert_eq!(found, [Pass, Pass, Warn, Warn]);
+    let smt = |text: &str| {
+        let control = text.to_owned();
+        level(CheckName::Smt, |facts| facts.smt = Ok(control))
+    };
+    let found = ["on", "notsupported", "off", "forceoff"].map(smt);
+    assert_eq!(found, [Pass, Pass, Warn, Warn]);
+    let nodes = |count| {
+        level(CheckName::SocketNodes, |facts| {
+            facts.nodes_per_socket = Ok(count)
+        })
+    };
+    assert_eq!([nodes(1), nodes(2)], [Pass, Warn]);
+    let off = verdict(CheckName::Prefetchers, |facts| {
+        facts.prefetchers_off = Ok(vec!["L1 IP".to_owned()]);
+    });
+    assert!(off.level == Warn && off.found.contains("L1 IP") && off.change.is_some());
+}
+
+#[test]
+fn settings_that_a_machine_hides_are_unknown_with_the_reason() {
+    let cpu = "sys/devices/system/cpu";
+    let bare = Fixture::new().with(
+        "proc/cpuinfo",
+        "vendor_id\t: GenuineIntel\nflags\t\t: fpu\n",
+    );
+    let machine = |fixture: &Fixture| examine(&observe(fixture.root(), &Subject::default()));
+    let found = |fixture: &Fixture, check: CheckName| {
+        let mut verdicts = machine(fixture).into_iter();
+        verdicts.find(|verdict| verdict.check == check).unwrap()
+    };
+    for (check, part) in [
+        (CheckName::IdleStates, "cpuidle"),
+        (CheckName::EnergyBias, "energy_perf_bias"),
+        (CheckName::Smt, "smt/control"),
+        (CheckName::SocketNodes, "sys/devices/system"),
+        (CheckName::Prefetchers, "/dev/cpu/0/msr"),
+    ] {
+        let verdict = found(&bare, check);
+        assert_eq!(verdict.level, Unknown, "{verdict:?}");
+        assert!(verdict.found.contains(part), "{verdict:?}");
+    }
+    let virtual_one = bare.with("proc/cpuinfo", "flags\t\t: hypervisor\n");
+    assert!(
+        found(&virtual_one, CheckName::Prefetchers)
+            .found
+            .contains("virtual machine")
+    );
+    let biased = virtual_one.with(&format!("{cpu}/cpu0/power/energy_perf_bias"), "6\n");
+    assert_eq!(found(&biased, CheckName::EnergyBias).level, Warn);
 }
 
 #[test]
@@ -529,7 +613,11 @@ fn what_others_use_now_decides_and_the_past_only_warns() {
         (now(0.3).level, now(1.0).level, now(2.0).level),
         (Pass, Warn, Fail)
     );
-    assert!(now(2.0).found.contains("cc1 (9) 200 %"));
+    assert!(
+        now(2.0)
+            .found
+            .contains("others use 2.00 of 4 CPUs: cc1 (9) 2.00")
+    );
     assert_eq!(
         level(CheckName::OtherLoad, |facts| facts.load_average = Ok(40.0)),
         Warn
