@@ -7,7 +7,7 @@ mod listen;
 mod send;
 
 use crate::clock::{Offset, monotonic_ns};
-use crate::endpoint::{ANSWER_WITHIN, Endpoint};
+use crate::endpoint::{ANSWER_WITHIN, Endpoint, STALL};
 use crate::error::{FleetError, leaves_agent_alone, reason_with_log};
 use crate::merge::Began;
 use crate::names::RunName;
@@ -142,7 +142,8 @@ impl Agent {
     pub fn join(options: AgentOptions) -> Result<Self, FleetError> {
         let deadline = Instant::now() + options.join_within;
         let mut connection = loop {
-            match options.endpoint.connect(Duration::ZERO) {
+            // Its questions are asked once.
+            match options.endpoint.connect(STALL) {
                 Ok(connection) => break connection,
                 Err(error) if Instant::now() >= deadline => return Err(error),
                 // Who is ended meanwhile tells what it waited for.

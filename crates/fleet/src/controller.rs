@@ -130,7 +130,7 @@ impl Controller {
     /// # Errors
     /// Redis is not there, or another controller has the run.
     pub fn open(options: ControllerOptions) -> Result<Self, FleetError> {
-        let mut connection = options.endpoint.connect(BLOCK)?;
+        let mut connection = options.endpoint.connect_patiently()?;
         let clocks = measure(&mut connection).map_err(|error| options.endpoint.error(&error))?;
         let announcement = Announcement {
             version: options.version.clone(),
@@ -143,7 +143,7 @@ impl Controller {
             roster: Roster::new(&options.hosts),
             readings: Inlet::new(&options.run),
             options,
-            connection: Some(connection),
+            connection: None,
             lease,
             decoder: WindowDecoder::default(),
             position: "0-0".into(),
@@ -438,9 +438,13 @@ impl Controller {
                 trim.query::<()>(connection)
             })?;
         }
-        if self.looked.elapsed() >= self.options.lease / 4 {
-            self.look_for_silent()?;
+        let since = self.looked.elapsed();
+        if since >= self.options.lease / 4 {
             self.looked = Instant::now();
+            // Where this process or Redis stood still, the agents had no chance to be heard: the next look counts.
+            if since < self.options.lease / 2 {
+                self.look_for_silent()?;
+            }
         }
         Ok(())
     }
@@ -576,7 +580,7 @@ fn unread(windows: usize) -> u64 {
 /// # Errors
 /// Redis does not answer; the keys then expire.
 pub fn forget(endpoint: &Endpoint, run: &RunName) -> Result<(), FleetError> {
-    let mut connection = endpoint.connect(Duration::ZERO)?;
+    let mut connection = endpoint.connect_patiently()?;
     let mut delete = redis::cmd("DEL");
     let deleted = delete.arg(&run.all()).query::<()>(&mut connection);
     deleted.map_err(|error| endpoint.error(&error))

@@ -6,10 +6,13 @@ use redis::{Client, Connection, ConnectionAddr, RedisError, TlsCertificates};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest wait for a connection, and for an answer beyond what a command itself waits.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a machine that does too much may stand still. Questions that are asked once wait for so long.
+pub(crate) const STALL: Duration = Duration::from_secs(30);
 
 /// Entries of a stream: id, and fields with their values.
 pub(crate) type Entries = Vec<(String, Vec<Vec<u8>>)>;
@@ -114,6 +117,20 @@ impl Endpoint {
     pub fn connect(&self, longest_block: Duration) -> Result<Connection, FleetError> {
         self.try_connect(longest_block)
             .map_err(|error| self.error(&error))
+    }
+
+    /// A new connection for questions without a retry. Timeouts are repeated for [`STALL`]; a refused connection is not.
+    ///
+    /// # Errors
+    /// [`FleetError::Redis`].
+    pub(crate) fn connect_patiently(&self) -> Result<Connection, FleetError> {
+        let deadline = Instant::now() + STALL;
+        loop {
+            match self.try_connect(STALL) {
+                Err(error) if error.is_timeout() && Instant::now() < deadline => {}
+                result => return result.map_err(|error| self.error(&error)),
+            }
+        }
     }
 
     pub(crate) fn try_connect(&self, longest_block: Duration) -> Result<Connection, RedisError> {

@@ -18,6 +18,14 @@ pub enum InventoryError {
     Empty(String),
 }
 
+/// Variables that say where a host is. Each may be an expression or a secret that Ansible alone evaluates.
+const ADDRESSES: [&str; 4] = [
+    "dyno_address",
+    "ansible_host",
+    "ansible_ssh_host",
+    "ansible_connection",
+];
+
 /// Groups and hosts.
 #[derive(Clone, Debug)]
 pub struct Inventory(Value);
@@ -34,6 +42,49 @@ impl Inventory {
             return Err(InventoryError::Form("it is no JSON object".into()));
         }
         Ok(Inventory(value))
+    }
+
+    /// Hosts with an address that Ansible has yet to evaluate.
+    pub(crate) fn unevaluated(&self) -> Vec<&str> {
+        let hosts = self.0["_meta"]["hostvars"].as_object();
+        let is_open = |value: &Value| match value {
+            Value::String(text) => text.contains("{{") || text.contains("{%"),
+            value => value.get("__ansible_vault").is_some(),
+        };
+        let hosts = hosts.into_iter().flatten();
+        hosts
+            .filter(|(_, variables)| ADDRESSES.iter().any(|name| is_open(&variables[*name])))
+            .map(|(host, _)| host.as_str())
+            .collect()
+    }
+
+    /// Arguments for the module `debug` of Ansible.
+    pub(crate) fn question() -> String {
+        let values = ADDRESSES.map(|name| format!("{name}|default('')"));
+        format!("msg={{{{[{}]}}}}", values.join(","))
+    }
+
+    /// Takes over what Ansible answers: `HOST | SUCCESS => {…}` for each host.
+    pub(crate) fn take_answers(&mut self, text: &str) {
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            let Some((host, start)) = line.split_once(" | SUCCESS => ") else {
+                continue;
+            };
+            let rest = lines.by_ref().take_while(|line| *line != "}");
+            let object: String = std::iter::once(start).chain(rest).collect();
+            let answer = serde_json::from_str::<Value>(&format!("{object}}}"));
+            let values = answer.map(|answer| answer["msg"].clone());
+            let Some(values) = values.ok().filter(Value::is_array) else {
+                continue;
+            };
+            let variables = &mut self.0["_meta"]["hostvars"][host];
+            for (index, name) in ADDRESSES.iter().enumerate() {
+                if !variables[*name].is_null() {
+                    variables[*name] = values[index].clone();
+                }
+            }
+        }
     }
 
     /// Hosts of groups, or hosts themselves, each once and in the order of the inventory.
@@ -70,6 +121,7 @@ impl Inventory {
         let text = |key: &str| variables[key].as_str();
         text("dyno_address")
             .or_else(|| text("ansible_host"))
+            .or_else(|| text("ansible_ssh_host"))
             .unwrap_or(host)
     }
 
@@ -77,7 +129,8 @@ impl Inventory {
     /// network.
     pub fn names<'a>(&'a self, host: &'a str) -> Vec<&'a str> {
         let variables = &self.0["_meta"]["hostvars"][host];
-        let texts = ["ansible_host", "dyno_address"].map(|key| variables[key].as_str());
+        let texts = ["ansible_host", "ansible_ssh_host", "dyno_address"];
+        let texts = texts.map(|key| variables[key].as_str());
         let is_here = variables["ansible_connection"] == "local";
         let texts = texts.into_iter().chain([is_here.then_some("localhost")]);
         std::iter::once(host).chain(texts.flatten()).collect()
@@ -141,6 +194,26 @@ mod tests {
             Err(InventoryError::Empty("servers".into()))
         );
         assert!(Inventory::parse("[]").is_err());
+    }
+
+    #[test]
+    fn addresses_that_ansible_evaluates_are_taken_over() {
+        let list = r#"{"_meta": {"hostvars": {
+            "a": {"ansible_host": "{{ net }}.1", "dyno_address": "{{ ansible_host }}"},
+            "b": {"ansible_host": {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256"}},
+            "c": {"ansible_ssh_host": "10.0.0.3"}
+        }}, "all": {"hosts": ["a", "b", "c"]}}"#;
+        let mut inventory = Inventory::parse(list).expect("it is one");
+        assert_eq!(inventory.unevaluated(), ["a", "b"]);
+        let answers = "b | SUCCESS => {\n    \"changed\": false,\n    \"msg\": [\"\", \"10.0.0.2\", \"\", \"ssh\"]\n}\n\
+                       a | SUCCESS => {\n    \"msg\": [\n        \"10.0.0.1\",\n        \"10.0.0.1\", \"\", \"\"\n    ]\n}\n";
+        inventory.take_answers(answers);
+        assert_eq!(inventory.unevaluated(), Vec::<&str>::new());
+        let address = |host| inventory.address(host);
+        assert_eq!(
+            ["a", "b", "c"].map(address),
+            ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+        );
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub enum RenderError {
 impl From<RenderError> for Error {
     fn from(error: RenderError) -> Self {
         let hint = match &error {
-            RenderError::NoKubernetes => "an empty one is enough, see docs/plans.md".to_owned(),
+            RenderError::NoKubernetes => "an empty one is enough; `--set fleet.kubernetes.client_pods=3` adds it to a built-in plan".to_owned(),
             RenderError::Unknown { keys } => unknown::hint(keys),
         };
         Error::from_cause(Kind::BadInput, error).with_hint(hint)

@@ -37,7 +37,7 @@ duration = "8s"
 clients = ["clients"]
 servers = ["servers"]
 mapping = "all-to-all"
-lease = "3s"
+lease = "10s"
 "#;
 
 /// One at a time: the machine has few CPUs, and each has many processes.

@@ -197,8 +197,9 @@ impl Listener {
         lock(&self.shared.clocks).add(trips);
         let keep_ms = keep(self.shared.lease).as_millis() as i64;
         let beats = self.run.beats();
-        let (controller,): (Option<Vec<u8>>,) = redis::pipe()
+        let (controller, left_ms): (Option<Vec<u8>>, i64) = redis::pipe()
             .get(self.run.controller())
+            .pttl(self.run.controller())
             .zadd(&beats, self.index, now_us)
             .ignore()
             .pexpire(&beats, keep_ms)
@@ -207,13 +208,18 @@ impl Listener {
         let found = controller.and_then(|text| decode::<Announcement>(&text, "").ok());
         match found {
             Some(found) if found.token == self.announcement.token => {
-                self.controller_seen = Instant::now();
+                // The key lives for a lease from when the controller renewed it.
+                let left = Duration::from_millis(left_ms.max(0).unsigned_abs());
+                let ago = self.shared.lease.saturating_sub(left);
+                self.controller_seen = Instant::now().checked_sub(ago).unwrap_or_else(Instant::now);
             }
             Some(_) => {
                 let reason = "another controller has taken the run".to_owned();
                 self.shared.end(FleetError::Aborted { reason });
             }
-            // The key lives as long as the lease: nobody renewed it.
+            // Redis lost the key, which the controller takes again.
+            None if self.controller_seen.elapsed() + beat(self.shared.lease)
+                < self.shared.lease => {}
             None => self.shared.end(FleetError::ControllerGone {
                 silent: self.controller_seen.elapsed(),
                 last: self.shared.last(),

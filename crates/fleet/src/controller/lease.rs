@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Renews the value of a key and its life, if the value is still ours.
-const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
-                     return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
+/// Renews a key and its expiry unless it has another value. A key that expired or was lost is set again: neither a machine that
+/// stood still nor a Redis that forgot the key ends a run.
+const RENEW: &str = "local held = redis.call('GET', KEYS[1]) \
+                     if held and held ~= ARGV[1] then return 0 end \
+                     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
 
 /// Takes the run if nobody has it, and takes away what an earlier controller of the same name left: in one step, so that an agent that
 /// sees the run finds its own registration kept.
@@ -91,25 +93,26 @@ impl Keeper {
     fn run(self) {
         let beat = beat(self.options.lease);
         let mut connection: Option<Connection> = None;
-        let mut renewed = Instant::now();
+        // From the first failure on: a thread that stood still did not ask in between.
+        let mut failing: Option<Instant> = None;
         // A dropped sender ends the wait at once.
         while self.ending.recv_timeout(beat) == Err(RecvTimeoutError::Timeout) {
             let kept = self.options.endpoint.kept(&mut connection, Duration::ZERO);
             let result = kept.and_then(|connection| self.renew(connection));
             match result {
-                Ok(true) => renewed = Instant::now(),
+                Ok(true) => failing = None,
                 Ok(false) => {
                     self.lose(FleetError::Aborted {
-                        reason: "the lease of the run is lost: Redis has forgotten it, or another controller has it"
-                            .into(),
+                        reason: "the lease of the run is lost: another controller has it".into(),
                     });
                     return;
                 }
                 Err(error) => {
                     connection = None;
-                    if renewed.elapsed() > self.options.lease {
+                    let silent = failing.get_or_insert_with(Instant::now).elapsed();
+                    if silent > self.options.lease {
                         self.lose(FleetError::RedisGone {
-                            silent: renewed.elapsed(),
+                            silent,
                             reason: error.to_string(),
                             last: "renewing the lease of the run".into(),
                         });

@@ -224,6 +224,10 @@ fn arguments(input: &RenderInput<'_>, number: u32) -> Vec<String> {
         arguments.push("--wiredTigerCollectionBlockCompressor".into());
         arguments.push(compressor.clone());
     }
+    if let Some(compressor) = &server.journal_compressor {
+        arguments.push("--wiredTigerJournalCompressor".into());
+        arguments.push(compressor.clone());
+    }
     if server.auth {
         arguments.push("--auth".into());
     }

@@ -42,6 +42,7 @@ pub(super) fn keys(plan: &Plan) -> Vec<String> {
         cache: server.cache,
         durable_writes: server.durable_writes,
         block_compressor: server.block_compressor.clone(),
+        journal_compressor: server.journal_compressor.clone(),
         parameters: server.parameters.clone(),
         connection_options: server.connection_options.clone(),
         pairs: server.pairs,

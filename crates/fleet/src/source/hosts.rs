@@ -119,14 +119,23 @@ impl Hosts {
         let list = ["--list".as_ref()];
         let output = self.run("ansible-inventory", &list, None, Some(cancel))?;
         if !output.status.success() {
-            return Err(failed(
-                &output,
-                "the inventory cannot be read",
-                Kind::BadInput,
-            ));
+            return Err(unreadable(&output));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        Inventory::parse(&text).map_err(|error| Error::from_cause(Kind::BadInput, error))
+        let mut inventory =
+            Inventory::parse(&text).map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        let open = inventory.unevaluated().join(",");
+        if !open.is_empty() {
+            let question = Inventory::question();
+            let words = [&open, "-m", "debug", "-a", &question].map(OsStr::new);
+            let output = self.run("ansible", &words, None, Some(cancel))?;
+            if !output.status.success() {
+                let what = "cannot evaluate the addresses of the inventory";
+                return Err(failed(&output, what, Kind::BadInput));
+            }
+            inventory.take_answers(&String::from_utf8_lossy(&output.stdout));
+        }
+        Ok(inventory)
     }
 
     /// Places and starts programs. A signal ends it, with what was started until then left to be stopped.
@@ -222,6 +231,9 @@ impl Hosts {
         }
         command
             .env("ANSIBLE_NOCOLOR", "1")
+            // A source that cannot be parsed is an empty inventory otherwise.
+            .env("ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED", "1")
+            .env("ANSIBLE_LOAD_CALLBACK_PLUGINS", "0")
             .env("ANSIBLE_RETRY_FILES_ENABLED", "0")
             .env("ANSIBLE_PIPELINING", "1")
             // Who keeps them has no pipelining.
@@ -259,6 +271,24 @@ pub(super) fn check_words(program: &Started) -> Result<(), Error> {
 /// Whether an inventory is no file, but names of hosts: those have a comma, as Ansible wants it.
 fn is_list(inventory: &Path) -> bool {
     inventory.to_string_lossy().contains(',')
+}
+
+/// Why Ansible cannot read an inventory, as each of its parsers says. One of them looks for a key that few inventories have.
+fn unreadable(output: &Output) -> Error {
+    let said = String::from_utf8_lossy(&output.stderr).replace("\r\n", "\n");
+    let mut reasons: Vec<String> = said
+        .split("[WARNING]:")
+        .skip(1)
+        .filter_map(|warning| warning.trim_start().split("\n\n").next())
+        .map(|warning| warning.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|warning| warning.contains("arse") && !warning.contains("no root 'plugin' key"))
+        .collect();
+    reasons.dedup();
+    let what = "the inventory cannot be read";
+    if reasons.is_empty() {
+        return failed(output, what, Kind::BadInput);
+    }
+    Error::new(Kind::BadInput, reasons.join("; ")).context(what)
 }
 
 /// What Ansible says of hosts that failed or were not reached: each names its host.
@@ -360,6 +390,48 @@ mod tests {
         std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(path, mode).expect("it is ours");
+    }
+
+    #[test]
+    fn an_inventory_that_ansible_cannot_read_is_refused_with_its_reason() {
+        let ansible = project_dir().join(".cache/python/bin/ansible-inventory");
+        let is_there = ansible.exists().then_some(());
+        let skip = || Skip::new("no Ansible", "run `scripts/setup.sh test`");
+        if or_skip(is_there.ok_or_else(skip)).is_none() {
+            return;
+        }
+        let folder = tempfile::tempdir().expect("there is room");
+        let own = std::env::var("PATH").expect("there is one");
+        let programs = ansible.parent().expect("it is in a folder");
+        let path = format!("{}:{own}", programs.display());
+        let read = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, text).expect("there is room");
+            let hosts = Hosts::new(&file, Some(path.as_ref()), folder.path().to_owned());
+            hosts.expect("there is room").inventory(&Cancel::new())
+        };
+        for (name, text, reason) in [
+            ("bad.ini", "[clients]\nload1\n[servers\ndb1\n", "nventory"),
+            (
+                "num.yml",
+                "all:\n  hosts:\n    12: {}\n",
+                "must be a string",
+            ),
+            ("tab.yml", "all:\n  hosts:\n\ta: {}\n", "YAML"),
+        ] {
+            let error = read(name, text).expect_err(name);
+            assert_eq!(error.kind, Kind::BadInput);
+            let said = format!("{error:#}");
+            assert!(
+                said.contains("cannot be read") && said.contains(reason),
+                "{said}"
+            );
+        }
+        let text = "[clients]\nc[1:2]\n[clients:vars]\nnet=10.0.0\nansible_host={{ net }}.7\n[all_clients:children]\nclients\n";
+        let inventory = read("good", text).expect("it is one");
+        let hosts = inventory.hosts(&["all_clients".to_owned()]).expect("there");
+        assert_eq!(hosts, ["c1", "c2"]);
+        assert_eq!(inventory.address("c2"), "10.0.0.7");
     }
 
     #[test]

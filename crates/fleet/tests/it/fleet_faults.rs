@@ -4,7 +4,7 @@ use crate::common::{
 };
 use dyno_fleet::FleetError;
 use dyno_fleet::agent::Agent;
-use dyno_fleet::controller::{Controller, Event};
+use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::protocol::{Stage, Work};
 use dyno_fleet::shares::shares;
@@ -302,4 +302,41 @@ fn a_cancelled_work_is_followed_by_another() {
     controller.give(Work::default(), &shares_of(1)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
     assert_eq!(work.number, 2);
+}
+
+#[test]
+fn a_lease_that_redis_lost_is_taken_again() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let options = ControllerOptions {
+        lease: LEASE * 3,
+        ..controller_options(redis.endpoint(), 1)
+    };
+    let mut controller = Controller::open(options).unwrap();
+    let agent = join(&redis, 0).unwrap();
+    controller.gather(SOON).unwrap();
+    let key = controller_options(redis.endpoint(), 1).run.controller();
+    let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
+    for _ in 0..2 {
+        redis::cmd("DEL").arg(&key).exec(&mut connection).unwrap();
+        wait_for("the key", || redis.keys().contains(&key));
+        // Long enough for the agent to have seen that it was gone.
+        let until = Instant::now() + LEASE;
+        while Instant::now() < until {
+            controller.next(Duration::from_millis(50)).unwrap();
+        }
+        agent.check().unwrap();
+    }
+    redis::cmd("SET")
+        .arg(&key)
+        .arg("another")
+        .exec(&mut connection)
+        .unwrap();
+    let mut lost = Ok(None);
+    wait_for("the loss", || {
+        lost = controller.next(Duration::from_millis(50));
+        lost.is_err()
+    });
+    assert!(matches!(lost, Err(FleetError::Aborted { .. })), "{lost:?}");
 }
