@@ -50,7 +50,7 @@ pub(crate) struct OutputFile {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Folder of a run, an experiment, an index build, or messages
+    /// Folder of a run, an experiment, an index build, messages, or a trace
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// The form
@@ -72,7 +72,8 @@ const PHASES: Names<PhaseKind> = &[
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportForm {
-    /// One long table: of a run all values over time, of an experiment the figures of its runs, of messages all of them
+    /// One long table: of a run all values over time, of an experiment the figures of its runs, of messages and of a trace
+    /// all of them
     Csv,
     /// The same table for data frames; needs `--output`
     Parquet,

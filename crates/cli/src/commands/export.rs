@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::export::output;
 use crate::export::table::{Column, Table};
 use crate::export::{
-    annotations, csv, experiment, index_build, openmetrics, parquet, rows, tail, wsf_logs,
+    annotations, csv, experiment, index_build, openmetrics, parquet, rows, tail, trace, wsf_logs,
 };
 use crate::messages::{Messages, pretty_json};
 use crate::reports::{index_build_view, open_for_programs};
@@ -15,6 +15,8 @@ use dyno_engine::{Error, Kind};
 use dyno_record::Document;
 use dyno_record::experiment::Experiment;
 use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::io_trace::document::TraceDocument;
+use dyno_record::io_trace::reader::TraceReader;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};
 use dyno_record::sums;
@@ -57,6 +59,7 @@ enum Source {
     Experiment(Box<Experiment>),
     IndexBuild(Box<AnalysedIndexBuild>),
     Tail(Box<TailDocument>),
+    Trace(Box<TraceReader>),
 }
 
 impl Source {
@@ -67,6 +70,8 @@ impl Source {
             Source::IndexBuild(Box::new(AnalysedIndexBuild::open(folder)?))
         } else if TailDocument::is_in(folder) {
             Source::Tail(Box::new(TailDocument::read(folder)?))
+        } else if TraceDocument::is_in(folder) {
+            Source::Trace(Box::new(TraceReader::open(folder)?))
         } else {
             let run = open_for_programs(folder, messages)?;
             for note in &run.notes {
@@ -90,6 +95,7 @@ impl Source {
             Source::Experiment(_) => "an experiment",
             Source::IndexBuild(_) => "an index build",
             Source::Tail(_) => "messages",
+            Source::Trace(_) => "a trace",
         }
     }
 
@@ -99,6 +105,7 @@ impl Source {
             Source::Experiment(experiment) => experiment::columns(experiment),
             Source::IndexBuild(_) => index_build::columns(),
             Source::Tail(_) => tail::columns(),
+            Source::Trace(_) => trace::columns(),
         }
     }
 
@@ -108,6 +115,7 @@ impl Source {
             Source::Experiment(experiment) => experiment::fill(experiment, table),
             Source::IndexBuild(build) => index_build::fill(&index_build_view(build), table),
             Source::Tail(document) => tail::fill(folder, document, table),
+            Source::Trace(reader) => trace::fill(reader, table),
         }
     }
 }

@@ -10,4 +10,5 @@ pub(crate) mod parquet;
 pub(crate) mod rows;
 pub(crate) mod table;
 pub(crate) mod tail;
+pub(crate) mod trace;
 pub(crate) mod wsf_logs;

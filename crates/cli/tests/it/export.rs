@@ -1,6 +1,9 @@
 //! `dyno export`: a recorded run in forms that other programs read.
 
 use crate::common::{Bench, Responder, reads};
+use dyno_record::io_trace::document::{FileEntry, TraceDocument, TraceMode};
+use dyno_record::io_trace::event::{Call, Operation};
+use dyno_record::io_trace::writer::{PartLimits, TraceWriter};
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use dyno_testkit::project_dir;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -284,4 +287,66 @@ fn annotations_have_the_changes_of_a_run_with_their_times() {
         assert!((time_ms - expected_ms).abs() <= 1.0, "{changes:#?}");
     }
     assert_eq!(times.count(), of_report.count());
+}
+
+#[test]
+fn a_trace_is_exported_call_by_call() {
+    let bench = Bench::new();
+    let file = |name: &str| FileEntry {
+        device_major: 8,
+        device_minor: 0,
+        inode: 1,
+        generation: None,
+        name: name.to_owned(),
+        names: Vec::new(),
+        deleted: false,
+        bytes: None,
+        role: None,
+    };
+    let document = TraceDocument {
+        files: vec![file("/data/a,b.wt"), file("=HYPERLINK(\"x\")")],
+        ..TraceDocument::new("0.0.0", "2026-01-01T00:00:00Z", TraceMode::Events)
+    };
+    let call = |file: u32, offset: i64, returned: i64| Call {
+        start_ns: 1_000,
+        latency_ns: 250,
+        offset,
+        requested: 4096,
+        returned,
+        file,
+        process: 7,
+        thread: 8,
+        operation: Operation::Read,
+        fetched: -1,
+    };
+    let limits = PartLimits {
+        rows: 10,
+        age: std::time::Duration::from_secs(60),
+    };
+    let mut writer = TraceWriter::create(&bench.path("trace"), &document, limits).unwrap();
+    writer
+        .calls(&[call(0, 8192, 512), call(1, -1, -5)])
+        .unwrap();
+    writer.finish(document).unwrap();
+    let exported = bench.dyno(&["export", "trace", "--to", "csv"]).expect(0);
+    assert_eq!(
+        exported.stdout,
+        "start_ns,latency_ns,operation,file,offset_bytes,requested_bytes,returned_bytes,errno,fetched_bytes,process,thread\n\
+         1000,250,read,\"/data/a,b.wt\",8192,4096,512,,,7,8\n\
+         1000,250,read,\"'=HYPERLINK(\"\"x\"\")\",,4096,,5,,7,8\n"
+    );
+    bench
+        .dyno(&[
+            "export",
+            "trace/trace.json",
+            "--to",
+            "parquet",
+            "--output",
+            "t.parquet",
+        ])
+        .expect(0);
+    bench
+        .dyno(&["export", "trace", "--to", "hlog"])
+        .expect(2)
+        .says("a trace, not a run");
 }
