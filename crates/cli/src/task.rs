@@ -275,12 +275,19 @@ fn on_target(
         },
         properties: target.properties.clone(),
         lenient: target.lenient,
-        wsf: target.wsf.map(|wsf| Parameters {
-            given: surroundings.wsf.clone(),
-            on_hosts: surroundings.environment.home != ServerHome::Here,
-            all_defaults: wsf == WsfDefaults::Defaults,
-        }),
+        wsf: target.wsf.map(|wsf| framework(wsf, surroundings)),
         ..request
+    }
+}
+
+/// The parameters of the Workload Services Framework, for the place where servers are started.
+pub(crate) fn framework(wsf: WsfDefaults, surroundings: &Surroundings) -> Parameters {
+    let home = surroundings.environment.home;
+    Parameters {
+        given: surroundings.wsf.clone(),
+        on_hosts: home != ServerHome::Here,
+        on_pods: home == ServerHome::Pods,
+        all_defaults: wsf == WsfDefaults::Defaults,
     }
 }
 

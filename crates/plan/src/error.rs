@@ -4,9 +4,10 @@ use crate::builtin::Plans;
 use crate::file::FileError;
 use crate::host::HostError;
 use crate::problem::{self, Problem};
+use crate::text;
 use crate::topology::{INSTEAD_OF_SPLIT, NOT_DEALT};
 use crate::uri::UriError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +23,7 @@ pub enum PlanError {
         nearest: Option<&'static str>,
     },
     /// The file cannot be read.
-    #[error("cannot read plan `{}`", path.display())]
+    #[error("cannot read `{}`", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -119,6 +120,13 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    pub(crate) fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> PlanError {
+        move |source| PlanError::Unreadable {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// What to do about it, where that is not in the message.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -129,6 +137,9 @@ impl PlanError {
                     format!("built-in {}: {}", plans.all, names.join(", "))
                 }
             }),
+            PlanError::Unreadable { source, .. } if text::is_encoding(source) => {
+                Some("save it as UTF-8".into())
+            }
             PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
             PlanError::SeveralUris { .. } => Some("run once for each server, or let `dyno run --pairs N` start the servers and load all of them at once".into()),
             PlanError::Uri(error) => error.hint(),

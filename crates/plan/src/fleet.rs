@@ -85,7 +85,7 @@ impl Default for FleetPlan {
             amounts: Amounts::InAll,
             join_within: Span::from_secs(60),
             load_within: Span::from_secs(3600),
-            lease: Span::from_secs(10),
+            lease: Span::from_secs(40),
             start_lead: Span::from_secs(2),
             kubernetes: None,
         }

@@ -12,13 +12,13 @@ mod tests;
 pub use crate::error::PlanError;
 use crate::file;
 use crate::host::{FoundServer, Host, WantedServer};
-use crate::model::{Plan, ServerKind};
+use crate::model::{Backend, Plan, ServerKind};
 use crate::problem::Problem;
-use crate::request::{Request, Setting, Work};
+use crate::request::{Request, Setting, SettingValue, Work};
 use crate::strangers;
 use crate::task::{Remote, Task, Threads, check};
 use crate::topology::Topology;
-use crate::validate::{TIMES_CACHE, validate};
+use crate::validate::{TIMES_CACHE, validate, windows};
 use crate::wsf::WsfSettings;
 use crate::ycsb::{Phase, YcsbPlan};
 use std::path::PathBuf;
@@ -51,10 +51,11 @@ fn resolve_over(
     let properties = framework::properties(framework.as_deref(), request);
     let mut draft = open::open(request, source, &properties)?;
     let mut settings = match &mut framework {
-        Some(framework) => framework::keys(framework, request, &draft.plan),
+        Some(framework) => framework::keys(framework, request, &draft.plan)?,
         None => Vec::new(),
     };
     settings.extend(request.settings.iter().cloned());
+    settings.extend(offered_rate(request));
     let gives_threads = gives_threads(&draft.plan, request, &settings);
     let window = framework.as_ref().and_then(|framework| framework.trace);
     let window = window.filter(|_| is_run(request));
@@ -83,6 +84,7 @@ fn resolve_over(
     }
     ask_host(&mut task, request, gives_threads, host)?;
     task.warnings.extend(strangers::warning(&task.plan.server));
+    task.warnings.extend(windows::warnings(&task.plan));
     if window.is_some() && task.plan.traces.is_empty() {
         let note =
             "no program watches in the window of `EVENT_TRACE_PARAMS`: name one by `--trace`";
@@ -94,6 +96,18 @@ fn resolve_over(
 /// Whether trace windows are looked at.
 fn is_run(request: &Request) -> bool {
     matches!(request.work, Work::Run | Work::Soak { .. })
+}
+
+/// The rate of an option, for a schedule that a setting names without a rate.
+fn offered_rate(request: &Request) -> Option<Setting> {
+    const RATE: &str = "schedule.rate_per_s";
+    let rate = request.overrides.rate_per_s?;
+    let find = |key: &str| request.settings.iter().find(|setting| setting.key == key);
+    let SettingValue::Text(kind) = &find("schedule.kind")?.value else {
+        return None;
+    };
+    let needs_one = kind.trim_matches('"') != "closed" && find(RATE).is_none();
+    needs_one.then(|| Setting::from_text(RATE, rate.to_string()))
 }
 
 /// Aims the plan, looks at the whole of it, and gives the server that is already running. `named` is the one that the plan itself
@@ -110,6 +124,7 @@ fn check_whole(
     }
     size_by_cache(plan);
     problems.extend(validate(plan));
+    problems.extend(windows::outside(plan));
     if !problems.is_empty() {
         return Err(PlanError::Invalid(problems));
     }
@@ -163,9 +178,14 @@ pub fn resolve_ycsb(ycsb: YcsbPlan, phase: Phase, host: &dyn Host) -> Result<Tas
         mut plan,
         uri,
         mut warnings,
+        unsupported_by_wire,
         ..
     } = ycsb;
     let uri = (plan.server.kind == ServerKind::Uri).then_some(uri);
+    let has_wire = plan.client.backend == Backend::Wire && uri.is_some();
+    if has_wire && !unsupported_by_wire.is_empty() {
+        return Err(PlanError::Properties(unsupported_by_wire));
+    }
     if uri.is_none() && phase == Phase::Load {
         check_data_stays(&plan)?;
     }

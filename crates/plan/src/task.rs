@@ -6,7 +6,7 @@ use crate::file;
 use crate::model::{Plan, ServerKind};
 use crate::request::Setting;
 use crate::uri::{self, Credentials, Host, Target};
-use crate::validate::validate;
+use crate::validate::{validate, windows};
 use serde::{Deserialize, Serialize};
 
 /// What is to be done.
@@ -162,7 +162,8 @@ impl Task {
 /// # Errors
 /// [`PlanError::Invalid`].
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
-    let problems = validate(plan);
+    let mut problems = validate(plan);
+    problems.extend(windows::outside(plan));
     if problems.is_empty() {
         Ok(())
     } else {

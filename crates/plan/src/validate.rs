@@ -9,6 +9,7 @@ mod observe;
 mod problems;
 mod server;
 mod tail;
+pub(crate) mod windows;
 
 pub(crate) use data::TIMES_CACHE;
 

@@ -106,6 +106,16 @@ named! {
         CpuGovernor = "cpu_governor",
         /// Frequencies above the nominal one.
         CpuTurbo = "cpu_turbo",
+        /// Deepest state that an idle CPU goes to.
+        IdleStates = "idle_states",
+        /// Whether the CPU prefers speed or saving energy.
+        EnergyBias = "energy_bias",
+        /// Simultaneous multithreading.
+        Smt = "smt",
+        /// NUMA nodes of each socket.
+        SocketNodes = "socket_nodes",
+        /// Hardware prefetchers of the CPU.
+        Prefetchers = "prefetchers",
         /// Clock of the kernel.
         ClockSource = "clock_source",
         /// Files that the server may open.

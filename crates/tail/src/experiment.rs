@@ -387,7 +387,7 @@ fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
     let mut places = std::iter::once(here).chain(beside);
     places.find(holds_drivers).ok_or_else(|| {
         Error::new(Kind::Environment, "there is no folder of drivers here")
-            .with_hint("name it: `--drivers DIR`, or the variable `DYNO_DRIVERS`")
+            .with_hint("`make drivers` in the folder of the sources makes one; name it with `--drivers DIR` or the variable `DYNO_DRIVERS`")
     })
 }
 

@@ -3,7 +3,7 @@
 use super::experiments::{
     AbArguments, ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
 };
-use super::run::SuiteArguments;
+use super::run::{SuiteArguments, WsfDefaults};
 use super::standing::SoakArguments;
 use super::tune::TuneArguments;
 use super::values::quantity;
@@ -210,9 +210,18 @@ pub(crate) struct RenderArguments {
     /// The system
     #[arg(value_name = "SYSTEM")]
     pub(crate) system: RenderSystem,
-    /// A plan with `[fleet.kubernetes]`
-    #[arg(value_name = "PLAN", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) plan: String,
+    /// A plan with `[fleet.kubernetes]`; may be left out with `--wsf`
+    #[arg(value_name = "PLAN", value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
+    pub(crate) plan: Option<String>,
+    /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment, as `dyno fleet run` does
+    #[arg(
+        long,
+        value_name = "DEFAULTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "given"
+    )]
+    pub(crate) wsf: Option<WsfDefaults>,
     /// Folder for the manifests, which must not exist or be empty
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::surroundings::Surroundings;
+use crate::task::framework;
 use clap::Args;
 use dyno_engine::context::Context;
 use dyno_engine::environment::{Environment, ServerHome};
@@ -36,7 +37,7 @@ pub(crate) fn fleet(arguments: &FleetArguments, invocation: Invocation<'_>) -> R
         FleetCommand::Ab(typed) => on_hosts(typed, invocation, experiments::ab),
         FleetCommand::Tune(typed) => on_hosts(typed, invocation, experiments::tune),
         FleetCommand::Resume(typed) => on_hosts(typed, invocation, experiments::resume),
-        FleetCommand::Render(arguments) => render(arguments),
+        FleetCommand::Render(arguments) => render(arguments, invocation),
     }
 }
 
@@ -159,20 +160,29 @@ fn in_context<T>(invocation: Invocation<'_>, work: impl FnOnce(Context<'_>) -> T
     })
 }
 
-fn render(arguments: &RenderArguments) -> Result<Exit, Error> {
+fn render(arguments: &RenderArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let run = RunName::new(&arguments.run)?.to_string();
     check_run_name(&run)?;
-    let request = Request {
-        source: Some(arguments.plan.clone()),
-        ..Request::default()
-    };
     // How many cores the clients have is known in the pods.
     let environment = Environment {
         home: ServerHome::Pods,
         cores: 1,
         ..Environment::default()
     };
-    let plan = resolve(&request, &environment)?.plan;
+    let surroundings = Surroundings {
+        environment,
+        ..invocation.surroundings.clone()
+    };
+    let request = Request {
+        source: arguments.plan.clone(),
+        wsf: arguments.wsf.map(|wsf| framework(wsf, &surroundings)),
+        ..Request::default()
+    };
+    let task = resolve(&request, &surroundings.environment)?;
+    for warning in &task.warnings {
+        invocation.messages.warning(warning);
+    }
+    let plan = task.plan;
     let permits = Permits::of(&plan.server);
     let options = RenderOptions::of(&plan, &permits, &run);
     let manifests = match arguments.system {

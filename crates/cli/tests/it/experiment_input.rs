@@ -56,6 +56,19 @@ fn a_key_that_is_given_twice_is_refused_and_not_overridden() {
 }
 
 #[test]
+fn offered_rates_complete_the_schedule_that_a_setting_names() {
+    let bench = Bench::new();
+    let kind = ["--set", "schedule.kind=throttled", "--dry-run"];
+    for verb in [
+        &["sweep", "c", "--rates", "100,200"][..],
+        &["slo", "c", "--p99", "5ms"],
+        &["run", "c", "--rate", "100"],
+    ] {
+        bench.dyno(&[verb, &kind].concat()).expect(0);
+    }
+}
+
+#[test]
 fn keys_and_values_that_no_plan_has_are_refused_before_the_first_run() {
     refused(&["sweep", "c", "--set", "server.cash=1GiB,2GiB"]).says("unknown key `server.cash`");
     // Also where nothing would be run.

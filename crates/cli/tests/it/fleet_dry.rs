@@ -574,7 +574,8 @@ fn the_commands_of_the_manual_of_the_framework_are_plans_of_a_worker_and_its_cli
         (16, spread, Some("auto")),
         (8, on_node, None),
     ];
-    assert_eq!(commands.len(), expected.len(), "{commands:?}");
+    // The others are those for pods.
+    assert_eq!(commands.len(), 2 * expected.len(), "{commands:?}");
     for (command, (pairs, placement, steering)) in commands.into_iter().zip(expected) {
         let bench = bench();
         std::fs::write(bench.path("hosts.json"), WORKER).unwrap();
@@ -609,4 +610,88 @@ fn the_commands_of_the_manual_of_the_framework_are_plans_of_a_worker_and_its_cli
         assert!(!bench.path(CALLED).exists(), "{command}");
         assert!(!bench.path("runs").exists(), "{command}");
     }
+}
+
+#[test]
+fn the_commands_of_the_manual_give_manifests_in_pods() {
+    let manual = std::fs::read_to_string(project_dir().join("docs/wsf.md")).unwrap();
+    let (_, section) = manual.split_once("## On Kubernetes").unwrap();
+    let lines = || section.lines();
+    let exported = lines().find(|line| line.starts_with("export ")).unwrap();
+    let typed = lines().find_map(|line| line.strip_prefix("fleet=\"dyno fleet run "));
+    let typed = typed
+        .unwrap()
+        .trim_end_matches('"')
+        .replace("--kubernetes ", "");
+    let commands = lines().filter_map(|line| line.strip_suffix(" $fleet"));
+    let expected = [
+        (16, "none"),
+        (16, "node=0 client=none"),
+        (16, "none"),
+        (8, "node=0 client=none"),
+    ];
+    let commands: Vec<&str> = commands.collect();
+    assert_eq!(commands.len(), expected.len(), "{commands:?}");
+    for (command, (pairs, placement)) in commands.into_iter().zip(expected) {
+        let bench = bench();
+        let all = [variables(exported), variables(command)].concat();
+        let words: Vec<&str> = ["run", "--dry-run"]
+            .into_iter()
+            .chain(typed.split(' '))
+            .collect();
+        let dry = fleet_with(&bench, Where::Pods, &all, &words).expect(0);
+        let plan: toml::Table = dry.stdout.parse().unwrap();
+        let pods = plan["fleet"]["kubernetes"].get("client_pods");
+        let pods = pods.and_then(toml::Value::as_integer);
+        // What is left out is the default.
+        assert_eq!(pods.unwrap_or(3), 3, "{command}");
+        assert_eq!(
+            plan["server"]["pairs"].as_integer(),
+            Some(pairs),
+            "{command}"
+        );
+        assert_eq!(
+            plan["server"]["placement"].as_str(),
+            Some(placement),
+            "{command}"
+        );
+        assert!(!bench.path(CALLED).exists(), "{command}");
+        let mut render = bench.command(&[
+            "fleet",
+            "render",
+            "kubernetes",
+            "--wsf=defaults",
+            "--out",
+            "m",
+        ]);
+        render.envs(all);
+        let rendered = Finished::from(render.output().unwrap()).expect(0);
+        assert_eq!(rendered.stdout.lines().count(), 8, "{}", rendered.stdout);
+        let servers = std::fs::read_to_string(bench.path("m/base/servers.yaml")).unwrap();
+        assert_eq!(
+            servers.matches("name: \"mongod-").count() as i64,
+            pairs,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn what_pods_lack_is_refused_at_once_by_its_variables() {
+    let given = [
+        ("CLIENT_COUNT", "2"),
+        ("NUMACTL_OPTION", "2"),
+        ("CORES", "0-3"),
+        ("YCSB_CORES", "4-7"),
+        ("JOURNAL_ENABLED", "false"),
+        ("DB_HOSTPATH", "/data"),
+    ];
+    let arguments = ["run", "--wsf", "--dry-run"];
+    let mut refused = fleet_with(&bench(), Where::Pods, &given, &arguments).expect(2);
+    for name in ["CORES", "YCSB_CORES", "JOURNAL_ENABLED", "DB_HOSTPATH"] {
+        refused = refused.says(&format!("`{name}` is `"));
+    }
+    // Of servers that run already none of it matters.
+    let aimed = [&arguments[..], &["--uri", "mongodb://127.0.0.1:1/"]].concat();
+    fleet_with(&bench(), Where::Pods, &given, &aimed).expect(0);
 }

@@ -28,7 +28,7 @@ duration = "3s"
 [observe]
 server = false
 [fleet]
-lease = "5s"
+lease = "10s"
 [fleet.kubernetes]
 client_pods = 2
 "#;

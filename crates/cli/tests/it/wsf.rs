@@ -190,6 +190,45 @@ fn trace_windows_go_to_the_program_that_watches() {
 }
 
 #[test]
+fn a_trace_outside_of_its_run_is_refused_with_the_variable() {
+    let bench = Bench::new();
+    let short = [
+        ("TESTCASE", "test_mongodb_ycsb_pkm"),
+        ("MAX_EXECUTION_TIME", "180"),
+    ];
+    for more in [&["--dry-run"][..], &[]] {
+        with(&bench, &short, &[&["run", "--wsf"], more].concat())
+            .expect(2)
+            .says("`traces[0].from` is `5m`")
+            .says("`MAX_EXECUTION_TIME`");
+    }
+    let window = [
+        ("EVENT_TRACE_PARAMS", "time,300,300"),
+        ("MAX_EXECUTION_TIME", "180"),
+    ];
+    let traced = ["run", "--wsf", "--trace", "cat", "--dry-run"];
+    with(&bench, &window, &traced)
+        .expect(2)
+        .says("`EVENT_TRACE_PARAMS`");
+    let whole = [
+        short[0],
+        ("JOURNAL_ENABLED", "true"),
+        ("RECORD_COUNT", "1000"),
+    ];
+    let dry = with(&bench, &whole, &["run", "--wsf=defaults", "--dry-run"]).expect(0);
+    let whole: toml::Table = dry.stdout.parse().unwrap();
+    assert_eq!(whole["phases"]["duration"].as_str(), Some("12m"));
+    let counted = [
+        ("TESTCASE", "test_mongodb_ycsb_pkm"),
+        ("OPERATION_COUNT", "1000"),
+    ];
+    with(&bench, &counted, &["run", "--wsf", "--dry-run"])
+        .expect(0)
+        .says("`phases.operations`");
+    assert!(bench.entries().is_empty());
+}
+
+#[test]
 fn servers_are_started_and_measured_as_the_parameters_say() {
     if or_skip(embedded_program()).is_none() {
         return;

@@ -48,7 +48,14 @@ const SET_ASIDE_PART: usize = 2;
 /// # Errors
 /// A plan that is not valid, and objectives that are missing or contradict each other.
 pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
-    let mut task = resolve(None, &request.settings, (None, None))?;
+    let mut settings = request.settings.clone();
+    let value = |name: &str| settings.iter().find(|(key, _)| key == name);
+    let names_open = value("schedule.kind").is_some_and(|(_, kind)| kind != "closed");
+    if names_open && value(RATE).is_none() {
+        // The search offers its own.
+        settings.push((RATE.to_owned(), "1".to_owned()));
+    }
+    let mut task = resolve(None, &settings, (None, None))?;
     refuse_think_time(&task.plan)?;
     if let Some(clients) = request.clients {
         task.set_clients(clients)?;

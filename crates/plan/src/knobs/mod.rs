@@ -11,6 +11,7 @@ pub use file::{Need, schema};
 use crate::error::PlanError;
 use crate::host_setting::HostSetting;
 use crate::problem::Problem;
+use crate::text;
 use durability::{decides_durability, less_durable, mark_less_durable};
 use file::{KnobPlan, built_in, parse};
 use range::{amount, in_order, number, range, written};
@@ -210,11 +211,7 @@ pub fn find(asked: &[String], allowed: Allowed, machine: Machine) -> Result<Vec<
         }
         let plans = if text.contains('/') || text.ends_with(".toml") {
             let path = Path::new(text);
-            let content =
-                std::fs::read_to_string(path).map_err(|source| PlanError::Unreadable {
-                    path: path.to_owned(),
-                    source,
-                })?;
+            let content = text::read(path).map_err(PlanError::unreadable(path))?;
             parse(&content, text)?
         } else {
             let own = built_in().into_iter().filter(|knob| knob.group == *text);

@@ -192,7 +192,7 @@ fn a_parameter_is_typed_with_its_values() {
         ("syncdelay=20", "needs 2 to 24 values"),
         ("syncdelay=20,20", "a value twice"),
         ("evictions", "no group of knobs"),
-        ("none.toml", "cannot read plan"),
+        ("none.toml", "cannot read `none.toml`"),
         ("cache", "nothing of `cache`"),
         ("journalCommitInterval=30,300", "less durable"),
         ("journalCommitInterval=100,400", "less durable"),

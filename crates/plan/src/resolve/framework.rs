@@ -40,7 +40,8 @@ pub(super) fn keys(
     settings: &mut WsfSettings,
     request: &Request,
     plan: &Plan,
-) -> Vec<request::Setting> {
+) -> Result<Vec<request::Setting>, PlanError> {
+    let refused = std::mem::take(&mut settings.refused_by_pods);
     if is_aimed(request, plan) {
         leave_out_clients(settings, request);
         let reason = "the server is already running";
@@ -50,6 +51,8 @@ pub(super) fn keys(
         if let Some(mapping) = mappings.find(|setting| setting.name == "fleet.mapping") {
             mapping.value = "deployment".into();
         }
+    } else if !refused.is_empty() {
+        return Err(PlanError::Framework(refused));
     }
     if request.data_dir.is_some() {
         let reason = "`--data-dir` takes its place";
@@ -72,7 +75,7 @@ pub(super) fn keys(
         .map(|setting| request::Setting::from_text(setting.name, setting.value.clone()))
         .collect();
     keys.extend(load_one_by_one(settings, request));
-    keys
+    Ok(keys)
 }
 
 /// The clients of the framework load one document per command. The latency of a command with many would stand beside theirs

@@ -195,6 +195,22 @@ fn a_rate_alone_means_a_constant_schedule() {
 }
 
 #[test]
+fn a_rate_completes_the_schedule_of_a_setting() {
+    let request = |kind| Request {
+        overrides: Overrides {
+            rate_per_s: Some(200.0),
+            ..Default::default()
+        },
+        ..set(&[("schedule.kind", kind)])
+    };
+    let rate_per_s = 200.0;
+    assert_eq!(
+        resolved("a", request("throttled")).schedule,
+        Schedule::Throttled { rate_per_s }
+    );
+}
+
+#[test]
 fn a_rate_with_a_closed_loop_is_refused() {
     let overrides = Overrides {
         rate_per_s: Some(5.0),

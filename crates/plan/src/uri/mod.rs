@@ -241,6 +241,12 @@ pub fn with_option(uri: &str, name: &str, value: &str) -> String {
     format!("{base}{slash}?{query}{ampersand}{name}={value}")
 }
 
+/// The connection string, which names no database, with one. The string is not checked.
+pub(crate) fn with_database(uri: &str, database: &str) -> String {
+    let (base, query) = uri.split_at(uri.find('?').unwrap_or(uri.len()));
+    format!("{}/{}{query}", base.trim_end_matches('/'), encode(database))
+}
+
 /// Splits a connection string into a target and, if it names a user, credentials.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use super::read::Given;
 use super::table::{Treatment, VARIABLES, find};
-use super::{Parameters, Setting, TraceWindow, WsfSettings, placement};
+use super::{Parameters, Setting, TraceWindow, WsfSettings, placement, pods};
 use crate::builtin;
 use crate::model::TracePhase;
 use crate::nearest::nearest;
@@ -35,12 +35,14 @@ const FOLDERS: &str = "%20";
 pub(super) struct Mapping {
     given: Given,
     on_hosts: bool,
+    on_pods: bool,
     all_defaults: bool,
     workload: String,
     workload_variable: Option<&'static str>,
     keys: Vec<Setting>,
     properties: Vec<Setting>,
     window: Option<TraceWindow>,
+    refused_by_pods: Vec<Problem>,
 }
 
 impl Mapping {
@@ -49,12 +51,14 @@ impl Mapping {
         let mut mapping = Mapping {
             given: Given::read(&parameters.given),
             on_hosts: parameters.on_hosts,
+            on_pods: parameters.on_pods,
             all_defaults: parameters.all_defaults,
             workload: String::new(),
             workload_variable: None,
             keys: Vec::new(),
             properties: Vec::new(),
             window: None,
+            refused_by_pods: Vec::new(),
         };
         mapping.choose_workload(workload);
         mapping.pass_on();
@@ -69,6 +73,10 @@ impl Mapping {
             true => mapping.hosts(),
             false => mapping.remark_on_machines(),
         }
+        if mapping.on_pods {
+            let problems = pods::keep_possible(&mut mapping.given, &mut mapping.keys);
+            mapping.refused_by_pods.extend(problems);
+        }
         mapping.remark_on_defaults();
         mapping
     }
@@ -76,7 +84,9 @@ impl Mapping {
     /// The settings, or all that is wrong.
     pub(super) fn finish(self) -> Result<WsfSettings, Vec<Problem>> {
         if !self.given.problems.is_empty() {
-            return Err(self.given.problems);
+            let mut problems = self.given.problems;
+            problems.extend(self.refused_by_pods);
+            return Err(problems);
         }
         Ok(WsfSettings {
             workload: self.workload,
@@ -84,6 +94,7 @@ impl Mapping {
             keys: self.keys,
             properties: self.properties,
             trace: self.window,
+            refused_by_pods: self.refused_by_pods,
             warnings: self.given.warnings,
             notes: self.given.notes,
         })
@@ -189,6 +200,11 @@ impl Mapping {
     /// The default of that workload for the size of the run and the journal, if it is wanted. The gate is small there, too.
     fn other_default(&self, name: &'static str) -> Option<&'static str> {
         if !self.all_defaults || self.workload == "gated" || self.given.is_given(name) {
+            return None;
+        }
+        // The trace of this one begins after more than the default time there.
+        let has_own_length = self.workload == "pkm";
+        if has_own_length && ["OPERATION_COUNT", "MAX_EXECUTION_TIME"].contains(&name) {
             return None;
         }
         let mut others = OTHER_DEFAULTS.into_iter();
@@ -326,6 +342,20 @@ impl Mapping {
     fn place(&mut self) {
         let pairs = self.pairs();
         match placement::placement(&mut self.given, pairs, self.on_hosts) {
+            Some((variable, text)) if self.on_pods => {
+                let problems = &mut self.refused_by_pods;
+                let Some(text) = pods::placement(&mut self.given, text, problems) else {
+                    return;
+                };
+                if self.given.number("NUMACTL_OPTION") == Some(3)
+                    && let Some(cpus) = self.given.get("CORE_NUMS_EACH_INSTANCE")
+                {
+                    let cpus = cpus.to_owned();
+                    let key = "fleet.kubernetes.server_cpus";
+                    self.set("CORE_NUMS_EACH_INSTANCE", key, cpus);
+                }
+                self.set(variable, "server.placement", text);
+            }
             Some((variable, text)) => {
                 self.given.notes.push(placement::note(variable, &text));
                 self.set(variable, "server.placement", text);
@@ -370,8 +400,8 @@ impl Mapping {
         }
     }
 
-    /// Clients and servers are on the hosts of an inventory: each server has its clients, which the client hosts divide. A plan file
-    /// says this itself.
+    /// Clients and servers are on the hosts of an inventory or in pods: each server has its clients, which the client hosts divide. A
+    /// plan file says this itself.
     fn hosts(&mut self) {
         let machines = self.given.number("CLIENT_COUNT");
         let alone = match (self.given.is_true("RUN_SINGLE_NODE"), machines) {
@@ -382,15 +412,21 @@ impl Mapping {
         if let Some(variable) = alone {
             let reason = "clients and servers of a fleet are on different hosts";
             let hint = "`dyno run --wsf` has all of them on this machine";
-            return self.given.refuse(variable, reason, hint);
+            self.given.refuse(variable, reason, hint);
         }
         if let Some(variable) = self.workload_variable.filter(|_| self.workload == "pkm") {
             let reason = "its traces watch one machine, and a fleet has several";
             let hint = "`90read10update` with `MAX_EXECUTION_TIME=720` is the same load without traces, and `EVENT_TRACE_PARAMS` then has no effect";
-            return self.given.refuse(variable, reason, hint);
+            self.given.refuse(variable, reason, hint);
         }
-        if let Some(machines) = machines {
-            self.set("CLIENT_COUNT", "fleet.client_hosts", machines.to_string());
+        let clients = match (machines, self.on_pods) {
+            (Some(machines), false) => Some(("fleet.client_hosts", machines)),
+            (Some(machines), true) => Some(("fleet.kubernetes.client_pods", machines)),
+            (None, true) if self.has_defaults() => Some(("fleet.kubernetes.client_pods", 1)),
+            (None, _) => None,
+        };
+        if let Some((key, clients)) = clients {
+            self.set("CLIENT_COUNT", key, clients.to_string());
         }
         if !self.has_defaults() {
             return;
@@ -399,15 +435,15 @@ impl Mapping {
             true => "deployment",
             false => "pairs",
         };
-        for (key, value) in [
-            ("fleet.clients", r#"["clients"]"#),
-            ("fleet.servers", r#"["servers"]"#),
-            ("fleet.mapping", mapping),
-            ("fleet.amounts", "per-server"),
-        ] {
-            self.set("CLIENT_COUNT", key, value);
-        }
-        let note = "clients and servers are the groups `clients` and `servers` of the inventory; numbers are those of each server";
+        self.set("CLIENT_COUNT", "fleet.mapping", mapping);
+        self.set("CLIENT_COUNT", "fleet.amounts", "per-server");
+        let note = if self.on_pods {
+            "numbers are those of each server"
+        } else {
+            self.set("CLIENT_COUNT", "fleet.clients", r#"["clients"]"#);
+            self.set("CLIENT_COUNT", "fleet.servers", r#"["servers"]"#);
+            "clients and servers are the groups `clients` and `servers` of the inventory; numbers are those of each server"
+        };
         self.given.notes.push(note.into());
     }
 

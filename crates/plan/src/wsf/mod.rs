@@ -8,6 +8,7 @@ mod mapping;
 mod numactl;
 mod parameters;
 pub(crate) mod placement;
+mod pods;
 mod read;
 mod table;
 
@@ -60,6 +61,8 @@ pub struct WsfSettings {
     pub properties: Vec<Setting>,
     /// Window for a program that watches, if one is given.
     pub trace: Option<TraceWindow>,
+    /// Values that servers in pods cannot have.
+    pub refused_by_pods: Vec<Problem>,
     /// What is done differently from what was asked for, one sentence each.
     pub warnings: Vec<String>,
     /// What is good to know, one sentence each.
@@ -81,7 +84,7 @@ impl WsfSettings {
     pub fn explain(&self, problems: &mut [Problem]) {
         for problem in problems {
             let is_named = |name: &str| problem.message.contains(&format!("`{name}`"));
-            let causes: Vec<String> = (self.keys.iter().chain(&self.properties))
+            let mut causes: Vec<String> = (self.keys.iter().chain(&self.properties))
                 .filter(|setting| is_named(setting.name) || is_named(plan_key(setting.name)))
                 .map(|setting| {
                     let default = if setting.given { "" } else { ", by default" };
@@ -89,6 +92,10 @@ impl WsfSettings {
                     format!("`{name}` comes from `{variable}`{default}")
                 })
                 .collect();
+            let is_window = problem.message.starts_with("`trace");
+            if self.trace.is_some() && is_window {
+                causes.push("the window comes from `EVENT_TRACE_PARAMS`".into());
+            }
             if !causes.is_empty() {
                 let message = format!("{}; {}", problem.message, causes.join(", "));
                 problem.message = message;

@@ -11,6 +11,8 @@ pub struct Parameters {
     pub given: BTreeMap<String, String>,
     /// Clients and servers are on hosts of an inventory, in its groups `clients` and `servers`.
     pub on_hosts: bool,
+    /// The hosts are pods of Kubernetes.
+    pub on_pods: bool,
     /// What is not given has that workload's default also where it makes the run long, or the data less safe: records, operations,
     /// time, journal.
     pub all_defaults: bool,

@@ -81,9 +81,14 @@ impl Given {
 
     /// A value that does not do.
     pub(super) fn refuse(&mut self, name: &'static str, reason: &str, hint: &str) {
+        let problem = self.problem(name, reason, hint);
+        self.problems.push(problem);
+    }
+
+    /// The same problem, for the caller.
+    pub(super) fn problem(&self, name: &'static str, reason: &str, hint: &str) -> Problem {
         let value = self.get(name).unwrap_or_default();
-        let problem = Problem::new(format!("`{name}` is `{value}`: {reason}"));
-        self.problems.push(problem.with_hint(hint));
+        Problem::new(format!("`{name}` is `{value}`: {reason}")).with_hint(hint)
     }
 
     /// Says that a value other than the default does nothing.

@@ -516,6 +516,81 @@ fn problems_of_the_plan_name_the_parameters_behind_them() {
 }
 
 #[test]
+fn parameters_in_pods_are_kept_or_refused_by_name() {
+    let on_pods = |pairs: &[(&str, &str)]| {
+        let parameters = Parameters {
+            on_hosts: true,
+            on_pods: true,
+            all_defaults: true,
+            ..here(pairs)
+        };
+        apply(&parameters, None).unwrap_or_else(|problems| panic!("{problems:?}"))
+    };
+    let refused = |pairs: &[(&str, &str)]| -> Vec<String> {
+        let problems = on_pods(pairs).refused_by_pods;
+        problems.iter().map(Problem::to_string).collect()
+    };
+    let all = on_pods(&[("CLIENT_COUNT", "3"), ("NETWORK_RPS_TUNE_ENABLE", "true")]);
+    assert_eq!(all.refused_by_pods, []);
+    assert_eq!(key(&all, "fleet.kubernetes.client_pods"), Some("3"));
+    for name in [
+        "fleet.clients",
+        "fleet.client_hosts",
+        "server.journal",
+        "server.receive_packet_steering",
+    ] {
+        assert_eq!(key(&all, name), None, "{name}");
+    }
+    let warned = |name: &str| all.warnings.iter().any(|one| one.contains(name));
+    assert!(warned("`JOURNAL_ENABLED=false`") && warned("`NETWORK_RPS_TUNE_ENABLE`"));
+    for (option, placement) in [
+        ("0", "interleave"),
+        ("1", "none"),
+        ("2", "node=0 client=none"),
+        ("5", "none"),
+    ] {
+        let placed = on_pods(&[("NUMACTL_OPTION", option)]);
+        assert_eq!(
+            key(&placed, "server.placement"),
+            Some(placement),
+            "{option}"
+        );
+        assert_eq!(placed.refused_by_pods, [], "{option}");
+    }
+    let cores = on_pods(&[("NUMACTL_OPTION", "3"), ("CORE_NUMS_EACH_INSTANCE", "6")]);
+    assert_eq!(key(&cores, "fleet.kubernetes.server_cpus"), Some("6"));
+    for (given, name) in [
+        (&[("NUMACTL_OPTION", "2"), ("CORES", "0-3")][..], "CORES"),
+        (&[("YCSB_CORES", "0-3")], "YCSB_CORES"),
+        (
+            &[("CUSTOMER_NUMAOPT_CLIENT", "-N 0")],
+            "CUSTOMER_NUMAOPT_CLIENT",
+        ),
+        (
+            &[("CUSTOMER_NUMAOPT_SERVER", "-l")],
+            "CUSTOMER_NUMAOPT_SERVER",
+        ),
+        (
+            &[("NUMACTL_OPTION", "4"), ("CORE_NUMS_EACH_INSTANCE", "6")],
+            "NUMACTL_OPTION",
+        ),
+        (&[("JOURNAL_ENABLED", "false")], "JOURNAL_ENABLED"),
+        (&[("DB_HOSTPATH", "/data")], "DB_HOSTPATH"),
+        (
+            &[("REPLICA_SET", "true"), ("CLIENT_SERVER_PAIR", "1")],
+            "REPLICA_SET",
+        ),
+    ] {
+        let problems = refused(given);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].starts_with(&format!("`{name}` is `")),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
 fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
     let on_hosts = |pairs: &[(&str, &str)], workload: Option<&str>| {
         let parameters = Parameters {
@@ -637,6 +712,11 @@ fn all_defaults_are_those_of_the_manual_and_yield_to_what_is_given() {
     assert_eq!(key(&some, "server.journal"), Some("true"));
     let gate = with(&[("TESTCASE", "gated")]);
     assert_eq!(property(&gate, "recordcount"), None);
+    // Its trace begins after five minutes.
+    let pkm = with(&[("TESTCASE", "pkm")]);
+    let sizes = ["recordcount", "operationcount", "maxexecutiontime"];
+    let sizes = sizes.map(|name| property(&pkm, name));
+    assert_eq!(sizes, [Some("4000000"), None, None]);
     // Which servers cannot have what nobody gave.
     let off = [("JOURNAL_ENABLED", "false")];
     for (settings, is_told) in [

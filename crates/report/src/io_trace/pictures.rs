@@ -195,12 +195,18 @@ fn offset_chart(drawn: &[Drawn<'_>]) -> DensityChart {
         .map(|one| {
             let grid = &one.pictures.offset_by_time;
             let (columns, rows) = grid.used();
+            let first = first_column(grid, one.zero_ns).min(columns);
             let x_edges = Edges::Even {
-                start: (grid.x.origin - one.zero_ns) as f64 * 1e-9,
+                start: match one.zero_ns {
+                    0 => grid.x.origin as f64 * 1e-9,
+                    // Within the width of a cell.
+                    _ => 0.0,
+                },
                 step: grid.x.cell as f64 * 1e-9,
-                count: columns,
+                count: columns - first,
             };
-            panel(one, grid, (x_edges, bytes_edges(&grid.y, rows)), most)
+            let edges = (x_edges, bytes_edges(&grid.y, rows));
+            panel(one, grid, first, edges, most)
         })
         .collect();
     let start = panels.iter().map(|panel| start(&panel.x_edges));
@@ -248,7 +254,7 @@ fn latency_chart(drawn: &[Drawn<'_>]) -> DensityChart {
             let grid = &one.pictures.latency_by_offset;
             let (columns, rows) = grid.used();
             let listed = Edges::Listed((0..=rows).map(us_of_row).collect());
-            panel(one, grid, (bytes_edges(&grid.x, columns), listed), most)
+            panel(one, grid, 0, (bytes_edges(&grid.x, columns), listed), most)
         })
         .collect();
     DensityChart {
@@ -275,6 +281,17 @@ fn latency_chart(drawn: &[Drawn<'_>]) -> DensityChart {
         },
         most,
         panels,
+    }
+}
+
+/// The column of the instant that counts as 0: nothing was called before it.
+fn first_column(grid: &Grid, zero_ns: i64) -> usize {
+    match zero_ns {
+        0 => 0,
+        zero_ns => {
+            let before = zero_ns.saturating_sub(grid.x.origin).max(0).unsigned_abs();
+            usize::try_from(before / grid.x.cell).unwrap_or(usize::MAX)
+        }
     }
 }
 
@@ -317,6 +334,7 @@ fn most<'a>(drawn: &[Drawn<'a>], grid: impl Fn(&'a Pictures) -> &'a Grid) -> u32
 fn panel(
     one: &Drawn<'_>,
     grid: &Grid,
+    first: usize,
     (x_edges, y_edges): (Edges, Edges),
     most: u32,
 ) -> DensityPanel {
@@ -325,7 +343,10 @@ fn panel(
     DensityPanel {
         label: one.label.to_owned(),
         words: words(one),
-        cells: encode(cells.map(|(column, row)| grid.count(column, row)), most),
+        cells: encode(
+            cells.map(|(column, row)| grid.count(first + column, row)),
+            most,
+        ),
         x_edges,
         y_edges,
     }

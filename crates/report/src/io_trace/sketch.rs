@@ -57,7 +57,12 @@ impl Frame {
             let grid = &one.pictures.offset_by_time;
             let (columns, rows) = grid.used();
             let zero_ns = one.zero_ns as f64;
-            frame.start_ns = frame.start_ns.min(grid.x.start_of(0) - zero_ns);
+            let start_ns = match one.zero_ns {
+                0 => grid.x.start_of(0),
+                // Nothing was called before it.
+                _ => (grid.x.start_of(0) - zero_ns).max(0.0),
+            };
+            frame.start_ns = frame.start_ns.min(start_ns);
             frame.end_ns = frame.end_ns.max(grid.x.start_of(columns) - zero_ns);
             frame.end_bytes = frame.end_bytes.max(grid.y.start_of(rows));
         }

@@ -120,7 +120,7 @@ fn before_and_after_have_the_same_axes() {
             assert!(panel.x_edges.end() <= chart.x.end && panel.y_edges.end() <= chart.y.end);
         }
         // Each begins at its own start.
-        assert!(chart.x.start.abs() < 0.01, "{}", chart.x.start);
+        assert_eq!(chart.x.start, 0.0);
     }
 }
 
