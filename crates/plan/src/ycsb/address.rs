@@ -41,7 +41,7 @@ impl Address {
             let message = format!("`mongodb.url`: {option}");
             return reader.at("mongodb.url", message).with_hint(hint);
         };
-        let source = source_of(name);
+        let source = property_of_option(name).unwrap_or(name);
         let value = reader.text(source).unwrap_or_default();
         let hint = match *name {
             "w" => "use `acknowledged`".to_owned(),

@@ -7,6 +7,7 @@
 
 mod analyses;
 mod brief;
+mod consistency;
 mod costs;
 mod existing_runs;
 mod experiments;

@@ -152,8 +152,8 @@ fn every_write_takes_its_session_and_reads_have_none() {
             write(commands, out);
             commands.set_transaction(&mut out[start..], &Transaction { session, number });
         });
-        assert_eq!(command.get_document("lsid"), Ok(&doc! { "id": &id }));
-        assert_eq!(command.get_i64("txnNumber"), Ok(number));
+        assert_eq!(command.get_document("lsid").unwrap(), &doc! { "id": &id });
+        assert_eq!(command.get_i64("txnNumber").unwrap(), number);
         let plain = encode(|commands, out| {
             let start = out.len();
             write(commands, out);

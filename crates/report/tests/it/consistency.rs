@@ -1,0 +1,498 @@
+//! A page does not contradict itself: the same quantity has one value wherever it stands, shares are shares, and no sentence
+//! claims more than the figures of its page show. Looked at for the golden record, the recorded faults, and records that are made
+//! of these.
+
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_analyze::verdict::{Cause, Verdict};
+use dyno_record::experiment::{LawVerdict, Resource};
+use dyno_record::metrics::MetricTable;
+use dyno_record::model::{PhaseKind, PhaseRecord, ResourceKind};
+use dyno_record::quantity::Unit;
+use dyno_record::reader::Run;
+use dyno_record::statement::{Number, Statement, Value};
+use dyno_report::{Format, RenderOptions, render};
+use dyno_results::run::{analyse, open};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Records that are made of the recorded ones.
+const GENERATED: u64 = 300;
+/// A resource that was busy for this share of the time has nothing left.
+const SATURATED_RATIO: f64 = 0.95;
+/// Words that claim something of all that was measured.
+const ABSOLUTE: [&str; 5] = ["nothing", "none", "no resource", "never", "certainly"];
+/// Ratios of two quantities. All other ratios of a statement are shares, from 0 to 1.
+const QUOTIENTS: [&str; 9] = [
+    "write_over_read_ratio",
+    "data_over_cache_ratio",
+    "checkpoint_slowdown_ratio",
+    "connections_per_operation_ratio",
+    "variation_ratio",
+    "flatter_operations_ratio",
+    "bytes_variation_ratio",
+    "law-checked",
+    "above-bound",
+];
+
+/// What a sentence with an absolute word rests on.
+enum Ground {
+    /// It is held against the other figures of its page, here.
+    Checked(fn(&Statement, &View<'_>) -> Option<String>),
+    /// The word belongs to a count or a share that stands beside it.
+    Counted,
+    /// It says how something is defined or done, or what nobody measured.
+    Definition,
+    /// It stands on pages of experiments alone. Tests of the analysis hold it against servers whose truth is known.
+    Experiment,
+}
+
+/// What each sentence with an absolute word rests on.
+const GROUNDS: &[(&str, Ground)] = &[
+    ("arrivals-never-sent", Ground::Counted),
+    ("attempt", Ground::Counted),
+    ("bottleneck", Ground::Checked(nothing_near_saturation)),
+    ("cause.too-few-clients", Ground::Checked(nothing_exhausted)),
+    ("cells-measured-once", Ground::Definition),
+    ("cursor-alive-without-messages", Ground::Counted),
+    ("dropped-in-run", Ground::Counted),
+    ("dropped-share", Ground::Counted),
+    ("due-messages-unbounded", Ground::Definition),
+    ("exporter-of-unknown-machine", Ground::Definition),
+    ("interval-of-rate", Ground::Definition),
+    ("missing-bound-is-the-cause", Ground::Experiment),
+    ("more-clients-could-raise", Ground::Checked(nothing_near_saturation)),
+    ("no-demand-explains", Ground::Experiment),
+    ("no-interval-of-rates", Ground::Definition),
+    ("none-for-few-beyond", Ground::Definition),
+    ("none-for-few-windows", Ground::Definition),
+    ("none-sustained", Ground::Experiment),
+    ("none-sustained-by-client", Ground::Experiment),
+    ("nothing-exhausted", Ground::Checked(nothing_exhausted)),
+    ("nothing-measured", Ground::Counted),
+    ("nothing-to-mend", Ground::Experiment),
+    ("nothing-watched", Ground::Checked(nothing_watched)),
+    ("operations-wait-beyond", Ground::Experiment),
+    ("pairs-set-aside", Ground::Definition),
+    ("rates-not-achieved", Ground::Experiment),
+    ("runs-set-aside", Ground::Definition),
+    ("scalability-law", Ground::Experiment),
+    ("single-pair", Ground::Definition),
+    ("suite-changed", Ground::Experiment),
+    ("try-larger-data", Ground::Checked(cache_brings_nothing)),
+    ("tune-across-depends", Ground::Experiment),
+    ("tune-across-nothing", Ground::Experiment),
+    ("tune-good-for-all", Ground::Experiment),
+    ("tune-good-for-none", Ground::Experiment),
+    ("tune-not-proven", Ground::Experiment),
+    ("tune-not-proven-for-all", Ground::Experiment),
+    ("tune-nothing-to-gain", Ground::Experiment),
+    ("tune-on-workload", Ground::Experiment),
+    ("tune-set-aside", Ground::Definition),
+    ("waits-shorter", Ground::Experiment),
+    ("wrong-values-read", Ground::Counted),
+    ("x-max-of-blocks", Ground::Experiment),
+];
+
+/// A page with what it was made of.
+struct View<'a> {
+    run: &'a Run,
+    analysis: &'a RunAnalysis,
+    verdict: Option<&'a Verdict>,
+    phase: &'a PhaseRecord,
+    markdown: &'a str,
+}
+
+impl View<'_> {
+    /// The resource that was busy all the time, whoever used it. A disk that serves several requests is busy long before it has no
+    /// more to give.
+    fn saturated(&self) -> Option<String> {
+        let resources = self.analysis.figures.resources.iter();
+        let busy = resources
+            .filter(|one| !one.name.contains("disk") && one.busy_ratio >= SATURATED_RATIO)
+            .max_by(|a, b| a.busy_ratio.total_cmp(&b.busy_ratio));
+        let said = |Resource { name, busy_ratio, .. }: &Resource| {
+            format!("{name} was busy {:.1} % of the time", 100.0 * busy_ratio)
+        };
+        busy.map(said)
+    }
+
+    /// The longest time without a success in the measured time, in recording windows.
+    fn windows_without_success(&self) -> usize {
+        let windows = self.run.intervals.iter();
+        let (mut longest, mut now) = (0, 0);
+        for window in windows.filter(|window| window.phase == PhaseKind::Measure) {
+            now = if window.succeeded == 0 { now + 1 } else { 0 };
+            longest = longest.max(now);
+        }
+        longest
+    }
+
+    fn statements(&self) -> Vec<&Statement> {
+        let mut found = Vec::new();
+        for finding in &self.analysis.findings {
+            collect(&finding.statement, &mut found);
+            finding.evidence.iter().for_each(|one| collect(one, &mut found));
+        }
+        if let Some(verdict) = self.verdict {
+            collect(&verdict.headline, &mut found);
+            for cause in &verdict.causes {
+                collect(&cause.statement, &mut found);
+                let evidence = cause.evidence.iter();
+                evidence.for_each(|one| collect(&one.statement, &mut found));
+            }
+        }
+        let caveats = self.run.document.caveats.iter();
+        caveats.for_each(|caveat| collect(&caveat.statement, &mut found));
+        found
+    }
+}
+
+fn collect<'a>(statement: &'a Statement, found: &mut Vec<&'a Statement>) {
+    fn parts<'a>(value: &'a Value, found: &mut Vec<&'a Statement>) {
+        match value {
+            Value::Statement(part) => collect(part, found),
+            Value::List(values) => values.iter().for_each(|one| parts(one, found)),
+            _ => {}
+        }
+    }
+    found.push(statement);
+    statement.values.values().for_each(|value| parts(value, found));
+}
+
+fn nothing_near_saturation(said: &Statement, view: &View<'_>) -> Option<String> {
+    let flag = |name: &str| said.values.get(name) == Some(&Value::Flag(true));
+    let claims = !["is_near", "is_beside_verdict", "is_of_known"].into_iter().any(flag);
+    claims.then(|| view.saturated())?
+}
+
+fn nothing_exhausted(_: &Statement, view: &View<'_>) -> Option<String> {
+    let gap = view.windows_without_success();
+    let gap = (gap > 1).then(|| format!("{gap} windows without a success"));
+    view.saturated().or(gap)
+}
+
+fn nothing_watched(_: &Statement, view: &View<'_>) -> Option<String> {
+    let sources = view.run.metrics.iter().map(|table| table.source.as_str());
+    let sources: Vec<&str> = sources.collect();
+    (!sources.is_empty()).then(|| format!("sources {sources:?} were read"))
+}
+
+fn cache_brings_nothing(_: &Statement, view: &View<'_>) -> Option<String> {
+    let causes = view.verdict.iter().flat_map(|verdict| &verdict.causes);
+    let mut causes = causes.map(|cause| cause.cause);
+    let is_small = causes.any(|cause| cause == Cause::CacheTooSmall);
+    is_small.then(|| "the verdict has the cache as too small".into())
+}
+
+/// Everything on a page that contradicts something else on it.
+fn contradictions(view: &View<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let statements = view.statements();
+    for statement in &statements {
+        found.extend(wrong_numbers(statement));
+        let ground = GROUNDS.iter().find(|(code, _)| *code == statement.code);
+        if let Some((code, Ground::Checked(check))) = ground {
+            found.extend(check(statement, view).map(|figure| format!("`{code}`, but {figure}")));
+        }
+    }
+    found.extend(wrong_shares_of_time(view.markdown));
+    found.extend(different_values(view));
+    found.extend(broken_and_held(view));
+    found.extend(another_is_used_more(view));
+    found
+}
+
+/// Shares above 1, and intervals that do not hold their value.
+fn wrong_numbers(statement: &Statement) -> Vec<String> {
+    let code = &statement.code;
+    let is_quotient = |name: &str| QUOTIENTS.iter().any(|end| code.ends_with(end) || name.ends_with(end));
+    let mut found = Vec::new();
+    for (name, value) in &statement.values {
+        let Value::Number(Number { value: Some(number), unit, low, high, .. }) = value else {
+            continue;
+        };
+        let is_share = *unit == Unit::Ratio && ["share", "value"].contains(&name.as_str());
+        if is_share && !is_quotient(name) && !(-1e-9..=1.0 + 1e-9).contains(number) && !is_of_bound(code) {
+            found.push(format!("`{code}`: {name} is {number}"));
+        }
+        if low.is_some_and(|low| low > *number) || high.is_some_and(|high| high < *number) {
+            found.push(format!("`{code}`: {name} {number} is outside of {low:?} to {high:?}"));
+        }
+    }
+    found
+}
+
+/// A rate may be above its bound: then a law is broken, which the page says.
+fn is_of_bound(code: &str) -> bool {
+    ["bottleneck", "reached-of-bound", "saturates-first"].contains(&code)
+}
+
+/// `105 % of the time`.
+fn wrong_shares_of_time(markdown: &str) -> Vec<String> {
+    let places = markdown.match_indices("% of the time");
+    let said = places.filter_map(|(at, _)| {
+        let number = markdown[..at].trim_end().rsplit([' ', '(', '|']).next()?;
+        let value: f64 = number.replace(',', "").parse().ok()?;
+        (value > 100.0).then(|| format!("{number} % of the time"))
+    });
+    said.collect()
+}
+
+/// The figures of the phase are those of its findings and intervals, unless the page says that they are of a part.
+fn different_values(view: &View<'_>) -> Vec<String> {
+    let figures = &view.analysis.figures;
+    if figures.warm_up_s > 0.0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut same = |what: &str, a: f64, b: f64| {
+        if (a / b - 1.0).abs() > 0.01 {
+            found.push(format!("{what}: {a} in the phase, {b} in what follows from it"));
+        }
+    };
+    same("rate", view.phase.achieved_rate_per_s, figures.rate_per_s.value);
+    for (name, operation) in &view.analysis.operations {
+        let Some(recorded) = view.phase.operations.get(name) else {
+            continue;
+        };
+        let response = &recorded.response_time_us;
+        same(&format!("rate of {name}"), recorded.rate_per_s, operation.rate_per_s.value);
+        same(&format!("mean of {name}"), response.mean, operation.response_mean_us.value);
+        for (percentile, figure) in &operation.response_us {
+            let recorded = match percentile.as_str() {
+                "p50" => response.p50,
+                "p95" => response.p95,
+                "p99" => response.p99,
+                _ => continue,
+            };
+            same(&format!("{percentile} of {name}"), recorded, figure.value);
+        }
+    }
+    let table = table_of(view.markdown, "## Rate and response time");
+    for (label, value, note) in headline(view.markdown) {
+        let Some(percentile) = label.strip_suffix(" response time") else {
+            continue;
+        };
+        let operation = note.split(',').next().unwrap_or_default().to_owned();
+        let cell = table.get(&(operation.clone(), percentile.to_owned()));
+        let cell = cell.map(|cell| cell.split(" (").next().unwrap_or_default());
+        if cell.is_some_and(|cell| cell != value) {
+            found.push(format!("{label} of {operation}: {value} in the headline, {cell:?} in the table"));
+        }
+    }
+    found
+}
+
+/// Label, value and note of the figures at the top.
+fn headline(markdown: &str) -> Vec<(String, String, String)> {
+    let part = markdown.split("\n## ").nth(1).unwrap_or_default();
+    let rows = part.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().replace("**", "")).collect::<Vec<_>>());
+    cells.filter(|cells| cells.len() > 4).map(|cells| (cells[1].clone(), cells[2].clone(), cells[3].clone())).collect()
+}
+
+/// Cells of the first table below a heading, by the names of row and column.
+fn table_of(markdown: &str, heading: &str) -> BTreeMap<(String, String), String> {
+    let Some(at) = markdown.find(heading) else {
+        return BTreeMap::new();
+    };
+    let mut rows = markdown[at..].lines().skip_while(|line| !line.starts_with('|'));
+    let split = |row: &str| -> Vec<String> {
+        row.trim_matches('|').split('|').map(|cell| cell.trim().replace("**", "")).collect()
+    };
+    let columns = rows.next().map(split).unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for row in rows.skip(1).take_while(|line| line.starts_with('|')).map(split) {
+        for (column, cell) in columns.iter().zip(&row) {
+            found.insert((row[0].clone(), column.clone()), cell.clone());
+        }
+    }
+    found
+}
+
+/// Laws that are said to hold and to be broken.
+fn broken_and_held(view: &View<'_>) -> Vec<String> {
+    let checks = view.analysis.figures.laws.iter();
+    let broken: BTreeSet<String> = checks
+        .filter(|check| check.verdict == LawVerdict::Broken)
+        .map(|check| format!("{:?}", check.law))
+        .collect();
+    let findings = view.analysis.findings.iter();
+    let warned = findings.filter(|one| one.statement.code == "law-broken").count();
+    (warned != broken.len())
+        .then(|| format!("{warned} laws are said to be broken, {broken:?} are"))
+        .into_iter()
+        .collect()
+}
+
+/// The first cause names the CPUs, and they were used less than those of another cause that the page does not have.
+fn another_is_used_more(view: &View<'_>) -> Option<String> {
+    let verdict = view.verdict.filter(|verdict| verdict.is_reached())?;
+    let saturated = view.saturated()?;
+    let named = verdict.causes.iter().any(|cause| {
+        matches!(
+            cause.cause,
+            Cause::ServerCpu
+                | Cause::SharedCpu
+                | Cause::Client
+                | Cause::NoisyNeighbour
+                | Cause::CpuThrottled
+                | Cause::CpuStolen
+        )
+    });
+    let said = view.markdown.contains("CPU");
+    (!named && !said).then(|| format!("the verdict names no CPU, but {saturated}"))
+}
+
+fn records() -> Vec<PathBuf> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let recorded = fs::read_dir(crates.join("analyze/tests/recorded-faults")).unwrap();
+    let mut folders: Vec<PathBuf> = recorded
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort();
+    folders.push(crates.join("record/tests/golden/v1"));
+    folders
+}
+
+fn looked_at(run: &Run, name: &str) -> Vec<String> {
+    let Some(analysis) = analyse(run).unwrap() else {
+        return Vec::new();
+    };
+    let markdown = render(run, Some(&analysis), Format::Markdown, &RenderOptions::default()).unwrap();
+    let phases = &run.document.phases;
+    let phase = phases.iter().find(|phase| phase.name == PhaseKind::Measure).unwrap();
+    let found = contradictions(&View {
+        run,
+        analysis: &analysis,
+        verdict: analysis.verdict.as_ref(),
+        phase,
+        markdown: &markdown,
+    });
+    found.into_iter().map(|one| format!("{name}: {one}")).collect()
+}
+
+/// A record whose use of resources, CPUs, threads and clients are others.
+fn change(run: &mut Run, random: &mut Xoshiro256PlusPlus) {
+    let cpus = [1, 2, 4, 16][random.random_range(0..4)];
+    run.document.environment.cpus = Some(cpus);
+    let threads = [1, 2, 8][random.random_range(0..3)];
+    run.document.plan["client"]["threads"] = threads.into();
+    run.document.plan["client"]["clients"] = (threads * [1, 4, 32][random.random_range(0..3)]).into();
+    let mut share = || [0.0, 0.02, 0.3, 0.69, 0.71, 0.94, 0.96, 0.999, 1.0][random.random_range(0..9)];
+    let (server, client, others, disk): (f64, f64, f64, f64) = (share(), share(), share(), share());
+    let together = (server + client + others).max(1.0);
+    for used in &mut run.document.resources {
+        let share = match used.resource {
+            ResourceKind::ServerCpu => server / together,
+            ResourceKind::ClientCpu => client / together,
+            ResourceKind::HostCpu => (server + client + others) / together,
+            _ => disk,
+        };
+        if used.resource != ResourceKind::Disk {
+            used.units = cpus;
+        }
+        used.busy_s = share * used.units as f64 * used.duration_s;
+    }
+    for table in &mut run.metrics {
+        change_table(table, random);
+    }
+}
+
+fn change_table(table: &mut MetricTable, random: &mut Xoshiro256PlusPlus) {
+    for (id, values) in &mut table.columns {
+        if !random.random_bool(0.3) {
+            continue;
+        }
+        let factor = random.random_range(0.0..4.0);
+        let is_share = id.name().ends_with("_ratio") && id.group() != "process";
+        for value in values.iter_mut() {
+            *value *= factor;
+            if is_share {
+                *value = value.min(1.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn recorded_pages_do_not_contradict_themselves() {
+    let found: Vec<String> = records()
+        .iter()
+        .flat_map(|folder| looked_at(&open(folder).unwrap(), &folder.display().to_string()))
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn generated_pages_do_not_contradict_themselves() {
+    let records = records();
+    let one = |seed: u64| {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let folder = &records[random.random_range(0..records.len())];
+        let mut run = open(folder).unwrap();
+        change(&mut run, &mut random);
+        looked_at(&run, &format!("seed {seed} of {}", folder.file_name().unwrap().display()))
+    };
+    let found: Vec<String> = std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| scope.spawn(move || (0..GENERATED / 2).flat_map(|n| one(2 * n + half)).collect()));
+        halves.map(|half| half.join().unwrap()).into_iter().flat_map(|half: Vec<String>| half).collect()
+    });
+    assert!(found.is_empty(), "{} contradictions\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn sentences_with_absolute_words_have_a_ground() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/texts");
+    let mut absolute = BTreeSet::new();
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_some_and(|end| end == "toml") {
+            let table: toml::Table = fs::read_to_string(file).unwrap().parse().unwrap();
+            sentences("", &table, &mut absolute);
+        }
+    }
+    let known: BTreeSet<String> = GROUNDS.iter().map(|(code, _)| (*code).to_owned()).collect();
+    let without: Vec<&String> = absolute.difference(&known).collect();
+    let superfluous: Vec<&String> = known.difference(&absolute).collect();
+    assert!(without.is_empty() && superfluous.is_empty(), "without a ground: {without:?}; without such a word: {superfluous:?}");
+}
+
+/// Codes of sentences with an absolute word in their text.
+fn sentences(above: &str, table: &toml::Table, found: &mut BTreeSet<String>) {
+    for (key, value) in table {
+        let code = match (above, key.as_str()) {
+            ("", key) => key.to_owned(),
+            (above, "text") => above.to_owned(),
+            (above, key) => format!("{above}.{key}"),
+        };
+        match value {
+            toml::Value::Table(inner) => sentences(&code, inner, found),
+            toml::Value::String(text) if is_absolute(text) && !code.ends_with(".hint") => {
+                found.insert(code);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether what a template writes has an absolute word: its text, and the strings in its placeholders.
+fn is_absolute(template: &str) -> bool {
+    let mut written = String::new();
+    for (n, part) in template.split("{{").enumerate() {
+        let (inside, after) = match n {
+            0 => ("", part),
+            _ => part.split_once("}}").unwrap_or((part, "")),
+        };
+        let quoted = inside.split('\'').skip(1).step_by(2);
+        quoted.for_each(|text| written.push_str(&format!(" {text} ")));
+        written.push_str(after);
+    }
+    let written = written.to_lowercase();
+    let words: Vec<&str> = written.split(|c: char| !c.is_alphanumeric()).collect();
+    let joined = format!(" {} ", words.join(" "));
+    ABSOLUTE.iter().any(|word| joined.contains(&format!(" {word} ")))
+}
