@@ -200,8 +200,13 @@ pub fn caveats(runs: &[(String, Conditions)]) -> Vec<Caveat> {
     }
     let caveat = |(division, facts): (Vec<Vec<usize>>, Vec<Statement>)| {
         let group = |places: &Vec<usize>| {
-            let names: Vec<&str> = places.iter().map(|place| runs[*place].0.as_str()).collect();
-            statement!("runs-that-agree", runs = names)
+            let name = |place: &usize| runs[*place].0.as_str();
+            statement!(
+                "runs-that-agree",
+                first = places.first().map(name),
+                last = places[1..].last().map(name),
+                count = places.len()
+            )
         };
         let groups: Vec<Statement> = division.iter().map(group).collect();
         let said = statement!("runs-differ", facts = facts, groups = groups);

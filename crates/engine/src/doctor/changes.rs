@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::observer::SharedObserver;
 use std::path::{Path, PathBuf};
 
-/// What is changed has the values from before again when this is dropped.
+/// Restores the values from before when it is dropped.
 pub(crate) struct Changes<'a> {
     /// Folder of the journal, if there is one.
     folder: Option<PathBuf>,
@@ -18,10 +18,10 @@ pub(crate) struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// Performs steps. They are read while the journal is open, so that nobody has changed anything meanwhile.
+    /// Reads and performs steps while the journal is open, so that no other run changes the values in between.
     ///
     /// # Errors
-    /// What another run has set, and what the kernel or a server refuses. What was set until then is put back.
+    /// Another run has set one of the values, or the kernel or a server refuses one. Values that were set before are restored.
     pub(crate) fn make(
         folder: Option<&Path>,
         ways: Ways<'a>,
@@ -40,7 +40,7 @@ impl<'a> Changes<'a> {
         })
     }
 
-    /// What is there now; `None` of what cannot be read.
+    /// The current values; `None` for one that cannot be read.
     pub(crate) fn now(&self) -> impl Iterator<Item = Option<String>> {
         self.steps.iter().map(|step| self.ways.value_now(step).ok())
     }

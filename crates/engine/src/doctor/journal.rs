@@ -58,7 +58,7 @@ impl Entry {
         Entry { step, owner }
     }
 
-    /// The other process whose run goes on.
+    /// The process that made the change, if it is another one and still runs.
     fn living_owner(&self) -> Option<Owner> {
         let other = self.owner.filter(|_| self.owner != Owner::current());
         other.filter(|owner| owner.lives())
@@ -83,7 +83,7 @@ pub struct Outcome {
     pub reverted: Vec<Undo>,
     /// Parameters of servers, likewise.
     pub parameters: Vec<ChangedParameter>,
-    /// Entries that are kept: somebody else has changed their value, it cannot be set, or their run goes on.
+    /// Entries that are kept: the value was changed since, cannot be set, or belongs to a run in progress.
     pub refused: usize,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Journal<'a> {
         })
     }
 
-    /// Refuses what another run has set and not put back: what was there then would be taken for what belongs there.
+    /// Refuses a value that another run has set and not restored: it would be taken for the original value.
     ///
     /// # Errors
     /// There is such a run.
@@ -327,7 +327,7 @@ impl<'a> Journal<'a> {
             };
             kept += 1;
             observer.warning(&format!(
-                "{} is left as it is: the run of process {} goes on and puts it back at its end",
+                "{} is left as it is: the run of process {} is in progress and restores it at its end",
                 entry.step.subject(),
                 owner.process()
             ));

@@ -29,7 +29,7 @@ impl Step {
         }
     }
 
-    /// What is changed, in a sentence.
+    /// The file or the parameter, as part of a sentence.
     pub(super) fn subject(&self) -> String {
         match self {
             Step::Kernel(_) => format!("`{}`", self.target()),
@@ -80,7 +80,7 @@ pub(super) enum Undone {
     Now,
     /// It was there already.
     Already,
-    /// What was changed is not there any more, as of a network card that is gone or a server that was started anew.
+    /// The changed value no longer exists: a network card is gone, or the server was restarted.
     Gone,
 }
 
@@ -170,7 +170,7 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// What is there now.
+    /// The current value.
     pub(super) fn value_now(&self, step: &Step) -> Result<String, Error> {
         match step {
             Step::Kernel(undo) => change::value_now(undo, &self.root)

@@ -117,7 +117,7 @@ impl Undo {
         }
     }
 
-    /// The command that a person would type to do it.
+    /// The shell command that does it.
     pub fn command(&self) -> String {
         self.command_for(self.value())
     }

@@ -125,7 +125,7 @@ impl fmt::Display for Note {
             }
             Note::NodesWithoutCpus { nodes } => write!(
                 formatter,
-                "memory also comes from the nodes {nodes}, which have no CPUs: it may be slower than that of the others"
+                "memory also comes from the nodes {nodes}, which have no CPUs and may be slower than the others"
             ),
         }
     }

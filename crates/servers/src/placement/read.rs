@@ -150,8 +150,7 @@ fn read_nodes(root: &Path, online: &CpuSet) -> Result<(Vec<Node>, bool), Placeme
     }
     adopt_strays(&mut nodes, online);
     if let [only] = &mut nodes[..] {
-        // On a virtual machine to which memory is given piece by piece that of the node grows, and would make caches of
-        // equal plans differ.
+        // Some virtual machines get memory piece by piece: the node's memory grows, and caches of equal plans would differ.
         only.memory_bytes = memory_total(&root.join("proc/meminfo"))?;
     }
     Ok((nodes, true))

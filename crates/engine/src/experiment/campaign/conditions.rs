@@ -7,7 +7,7 @@ use std::fmt;
 /// Most facts that an error names.
 const MOST_FACTS: usize = 4;
 
-/// What is not as in an earlier run.
+/// Facts that differ from an earlier run.
 #[derive(Debug)]
 struct OtherConditions(String);
 
@@ -43,7 +43,7 @@ pub(super) fn check(now: &Conditions, like: &[(String, Conditions)]) -> Result<(
     Ok(())
 }
 
-/// Whether a failure is that the conditions are not those of earlier runs.
+/// Whether a run failed because its conditions differ from earlier runs.
 pub(super) fn are_others(failure: &Error) -> bool {
     failure.cause.is::<OtherConditions>()
 }

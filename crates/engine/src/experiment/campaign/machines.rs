@@ -20,7 +20,7 @@ fn forget_other_storage(kept: &mut Environment, of_run: &Environment) {
     }
 }
 
-/// What is of the moment of a run: that of the first run is kept.
+/// Fields that change from moment to moment: the first run's values are kept.
 const OF_MOMENT: [&str; 4] = ["clock_read_ns", "load_average", "data_storage", "doctor"];
 
 /// Takes out what another run has found otherwise.
@@ -41,7 +41,7 @@ fn keep_machine(kept: &mut Environment, of_run: &Environment) {
     forget_other_storage(kept, of_run);
 }
 
-/// Keeps those of a run that are not known yet, and of the others what it agrees on.
+/// Adds the machines of a run, and removes facts of known machines that the run found otherwise.
 pub(super) fn keep(document: &mut Experiment, run: &RunDocument) {
     let own = &mut document.environment;
     keep_machine(
@@ -99,7 +99,7 @@ mod tests {
             ..Environment::default()
         };
         assert_eq!(kept, agreed);
-        // What was never agreed on stays unknown.
+        // A fact that differed once stays unknown.
         keep_machine(&mut kept, &run("vm", 2.0));
         assert_eq!(kept, agreed);
     }
