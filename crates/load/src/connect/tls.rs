@@ -119,10 +119,16 @@ impl Verifier {
     /// Whether a chain that is not accepted does not matter, because the certificate itself is trusted.
     fn needs_no_chain(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         // The library has checked the dates before it gives one of these.
-        let is_about_chain = matches!(
-            error,
-            Error::InvalidCertificate(CertificateError::UnknownIssuer)
-        ) || matches!(error, Error::InvalidCertificate(error) if is_authority(error));
+        let is_about_chain = match error {
+            Error::InvalidCertificate(
+                CertificateError::UnknownIssuer
+                | CertificateError::BadSignature
+                | CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+                | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. },
+            ) => true,
+            Error::InvalidCertificate(error) => is_authority(error),
+            _ => false,
+        };
         is_about_chain && self.trusted.contains(certificate)
     }
 }

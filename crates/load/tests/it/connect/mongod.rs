@@ -22,15 +22,10 @@ impl Drop for Mongod {
 pub(crate) fn start(arguments: &[&str]) -> Option<Mongod> {
     let program = dyno_testkit::or_skip(dyno_testkit::mongod_program())?;
     let folder = tempfile::tempdir().unwrap();
+    let port = dyno_testkit::free_port();
     let mut child = Command::new(program)
-        .args([
-            "--port",
-            "0",
-            "--bind_ip",
-            "127.0.0.1",
-            "--wiredTigerCacheSizeGB",
-            "0.25",
-        ])
+        .args(["--port", &port.to_string(), "--bind_ip", "127.0.0.1"])
+        .args(["--wiredTigerCacheSizeGB", "0.25"])
         .args(["--setParameter", "diagnosticDataCollectionEnabled=false"])
         .arg("--dbpath")
         .arg(folder.path())
@@ -41,14 +36,10 @@ pub(crate) fn start(arguments: &[&str]) -> Option<Mongod> {
         .unwrap();
     let output = child.stdout.take().unwrap();
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-    let port = lines.find_map(|line| {
-        let (_, port) = line.split_once("\"Waiting for connections\",\"attr\":{\"port\":")?;
-        let digits = port.split(|c: char| !c.is_ascii_digit()).next()?;
-        digits.parse().ok()
-    });
+    let listens = lines.any(|line| line.contains("\"Waiting for connections\""));
+    assert!(listens, "the server does not start");
     // The server ends when its output is closed.
     std::thread::spawn(move || lines.for_each(drop));
-    let port = port.expect("the server says where it listens");
     Some(Mongod {
         child,
         port,

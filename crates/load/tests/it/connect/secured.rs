@@ -173,8 +173,13 @@ fn a_trusted_certificate_may_be_an_authority() {
     let write = |file: &str, text: &str| std::fs::write(certificates.path(file), text).unwrap();
     write("own.crt", &own);
     write("own.pem", &(own.clone() + &key.serialize_pem()));
-    let pem = certificates.path("own.pem");
-    let arguments = ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", &pem];
+    let (pem, authority) = (certificates.path("own.pem"), certificates.path("own.crt"));
+    let mut arguments = vec!["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", &pem];
+    arguments.extend([
+        "--tlsCAFile",
+        &authority,
+        "--tlsAllowConnectionsWithoutCertificates",
+    ]);
     let Some(server) = mongod::start(&arguments) else {
         return;
     };
