@@ -327,6 +327,7 @@ fn host_cpu(busy_s: f64) -> ResourceUse {
         phase: PhaseKind::Measure,
         resource: ResourceKind::HostCpu,
         units: 2,
+        allowed: None,
         busy_s,
         duration_s: DURATION_S,
         reported: None,

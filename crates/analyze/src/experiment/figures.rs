@@ -10,8 +10,8 @@ use crate::stationary_part::judge;
 use crate::steady_state::SteadyState;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::{IntervalSample, Series};
-use dyno_record::cpus::AllowedCpus;
 use crate::windows::join_short;
+use dyno_record::cpus::AllowedCpus;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{
     DiskFigures, Figure, Figures, LawCheck, PERCENTILES, Resource, SharedCpus, Statistic,

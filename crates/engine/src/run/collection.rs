@@ -2,9 +2,7 @@
 
 use crate::error::{Error, Kind};
 use dyno_load::connect::Control;
-use dyno_load::prepare::{
-    CollectionForm, CollectionState, check_shape, estimated_count, foreign,
-};
+use dyno_load::prepare::{CollectionForm, CollectionState, check_shape, estimated_count, foreign};
 use dyno_plan::Plan;
 use dyno_plan::model::DataPlan;
 use dyno_record::model::DroppedCollection;

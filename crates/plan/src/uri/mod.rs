@@ -11,8 +11,8 @@ pub(crate) mod names;
 mod options;
 mod percent;
 
-pub use credentials::{Credentials, Mechanism};
 pub use crate::redact::redact;
+pub use credentials::{Credentials, Mechanism};
 pub use error::UriError;
 pub use names::option_names;
 

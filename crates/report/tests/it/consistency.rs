@@ -63,7 +63,10 @@ const GROUNDS: &[(&str, Ground)] = &[
     ("exporter-of-unknown-machine", Ground::Definition),
     ("interval-of-rate", Ground::Definition),
     ("missing-bound-is-the-cause", Ground::Experiment),
-    ("more-clients-could-raise", Ground::Checked(nothing_near_saturation)),
+    (
+        "more-clients-could-raise",
+        Ground::Checked(nothing_near_saturation),
+    ),
     ("no-demand-explains", Ground::Experiment),
     ("no-interval-of-rates", Ground::Definition),
     ("none-for-few-beyond", Ground::Definition),
@@ -113,7 +116,9 @@ impl View<'_> {
         let busy = resources
             .filter(|one| !one.name.contains("disk") && one.busy_ratio >= SATURATED_RATIO)
             .max_by(|a, b| a.busy_ratio.total_cmp(&b.busy_ratio));
-        let said = |Resource { name, busy_ratio, .. }: &Resource| {
+        let said = |Resource {
+                        name, busy_ratio, ..
+                    }: &Resource| {
             format!("{name} was busy {:.1} % of the time", 100.0 * busy_ratio)
         };
         busy.map(said)
@@ -134,7 +139,10 @@ impl View<'_> {
         let mut found = Vec::new();
         for finding in &self.analysis.findings {
             collect(&finding.statement, &mut found);
-            finding.evidence.iter().for_each(|one| collect(one, &mut found));
+            finding
+                .evidence
+                .iter()
+                .for_each(|one| collect(one, &mut found));
         }
         if let Some(verdict) = self.verdict {
             collect(&verdict.headline, &mut found);
@@ -159,12 +167,17 @@ fn collect<'a>(statement: &'a Statement, found: &mut Vec<&'a Statement>) {
         }
     }
     found.push(statement);
-    statement.values.values().for_each(|value| parts(value, found));
+    statement
+        .values
+        .values()
+        .for_each(|value| parts(value, found));
 }
 
 fn nothing_near_saturation(said: &Statement, view: &View<'_>) -> Option<String> {
     let flag = |name: &str| said.values.get(name) == Some(&Value::Flag(true));
-    let claims = !["is_near", "is_beside_verdict", "is_of_known"].into_iter().any(flag);
+    let claims = !["is_near", "is_beside_verdict", "is_of_known"]
+        .into_iter()
+        .any(flag);
     claims.then(|| view.saturated())?
 }
 
@@ -208,18 +221,35 @@ fn contradictions(view: &View<'_>) -> Vec<String> {
 /// Shares above 1, and intervals that do not hold their value.
 fn wrong_numbers(statement: &Statement) -> Vec<String> {
     let code = &statement.code;
-    let is_quotient = |name: &str| QUOTIENTS.iter().any(|end| code.ends_with(end) || name.ends_with(end));
+    let is_quotient = |name: &str| {
+        QUOTIENTS
+            .iter()
+            .any(|end| code.ends_with(end) || name.ends_with(end))
+    };
     let mut found = Vec::new();
     for (name, value) in &statement.values {
-        let Value::Number(Number { value: Some(number), unit, low, high, .. }) = value else {
+        let Value::Number(Number {
+            value: Some(number),
+            unit,
+            low,
+            high,
+            ..
+        }) = value
+        else {
             continue;
         };
         let is_share = *unit == Unit::Ratio && ["share", "value"].contains(&name.as_str());
-        if is_share && !is_quotient(name) && !(-1e-9..=1.0 + 1e-9).contains(number) && !is_of_bound(code) {
+        if is_share
+            && !is_quotient(name)
+            && !(-1e-9..=1.0 + 1e-9).contains(number)
+            && !is_of_bound(code)
+        {
             found.push(format!("`{code}`: {name} is {number}"));
         }
         if low.is_some_and(|low| low > *number) || high.is_some_and(|high| high < *number) {
-            found.push(format!("`{code}`: {name} {number} is outside of {low:?} to {high:?}"));
+            found.push(format!(
+                "`{code}`: {name} {number} is outside of {low:?} to {high:?}"
+            ));
         }
     }
     found
@@ -250,17 +280,31 @@ fn different_values(view: &View<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let mut same = |what: &str, a: f64, b: f64| {
         if (a / b - 1.0).abs() > 0.01 {
-            found.push(format!("{what}: {a} in the phase, {b} in what follows from it"));
+            found.push(format!(
+                "{what}: {a} in the phase, {b} in what follows from it"
+            ));
         }
     };
-    same("rate", view.phase.achieved_rate_per_s, figures.rate_per_s.value);
+    same(
+        "rate",
+        view.phase.achieved_rate_per_s,
+        figures.rate_per_s.value,
+    );
     for (name, operation) in &view.analysis.operations {
         let Some(recorded) = view.phase.operations.get(name) else {
             continue;
         };
         let response = &recorded.response_time_us;
-        same(&format!("rate of {name}"), recorded.rate_per_s, operation.rate_per_s.value);
-        same(&format!("mean of {name}"), response.mean, operation.response_mean_us.value);
+        same(
+            &format!("rate of {name}"),
+            recorded.rate_per_s,
+            operation.rate_per_s.value,
+        );
+        same(
+            &format!("mean of {name}"),
+            response.mean,
+            operation.response_mean_us.value,
+        );
         for (percentile, figure) in &operation.response_us {
             let recorded = match percentile.as_str() {
                 "p50" => response.p50,
@@ -280,7 +324,9 @@ fn different_values(view: &View<'_>) -> Vec<String> {
         let cell = table.get(&(operation.clone(), percentile.to_owned()));
         let cell = cell.map(|cell| cell.split(" (").next().unwrap_or_default());
         if cell.is_some_and(|cell| cell != value) {
-            found.push(format!("{label} of {operation}: {value} in the headline, {cell:?} in the table"));
+            found.push(format!(
+                "{label} of {operation}: {value} in the headline, {cell:?} in the table"
+            ));
         }
     }
     found
@@ -290,8 +336,15 @@ fn different_values(view: &View<'_>) -> Vec<String> {
 fn headline(markdown: &str) -> Vec<(String, String, String)> {
     let part = markdown.split("\n## ").nth(1).unwrap_or_default();
     let rows = part.lines().filter(|line| line.starts_with("| ")).skip(2);
-    let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().replace("**", "")).collect::<Vec<_>>());
-    cells.filter(|cells| cells.len() > 4).map(|cells| (cells[1].clone(), cells[2].clone(), cells[3].clone())).collect()
+    let cells = rows.map(|row| {
+        row.split('|')
+            .map(|cell| cell.trim().replace("**", ""))
+            .collect::<Vec<_>>()
+    });
+    cells
+        .filter(|cells| cells.len() > 4)
+        .map(|cells| (cells[1].clone(), cells[2].clone(), cells[3].clone()))
+        .collect()
 }
 
 /// Cells of the first table below a heading, by the names of row and column.
@@ -299,13 +352,22 @@ fn table_of(markdown: &str, heading: &str) -> BTreeMap<(String, String), String>
     let Some(at) = markdown.find(heading) else {
         return BTreeMap::new();
     };
-    let mut rows = markdown[at..].lines().skip_while(|line| !line.starts_with('|'));
+    let mut rows = markdown[at..]
+        .lines()
+        .skip_while(|line| !line.starts_with('|'));
     let split = |row: &str| -> Vec<String> {
-        row.trim_matches('|').split('|').map(|cell| cell.trim().replace("**", "")).collect()
+        row.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().replace("**", ""))
+            .collect()
     };
     let columns = rows.next().map(split).unwrap_or_default();
     let mut found = BTreeMap::new();
-    for row in rows.skip(1).take_while(|line| line.starts_with('|')).map(split) {
+    for row in rows
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .map(split)
+    {
         for (column, cell) in columns.iter().zip(&row) {
             found.insert((row[0].clone(), column.clone()), cell.clone());
         }
@@ -321,7 +383,9 @@ fn broken_and_held(view: &View<'_>) -> Vec<String> {
         .map(|check| format!("{:?}", check.law))
         .collect();
     let findings = view.analysis.findings.iter();
-    let warned = findings.filter(|one| one.statement.code == "law-broken").count();
+    let warned = findings
+        .filter(|one| one.statement.code == "law-broken")
+        .count();
     (warned != broken.len())
         .then(|| format!("{warned} laws are said to be broken, {broken:?} are"))
         .into_iter()
@@ -363,9 +427,18 @@ fn looked_at(run: &Run, name: &str) -> Vec<String> {
     let Some(analysis) = analyse(run).unwrap() else {
         return Vec::new();
     };
-    let markdown = render(run, Some(&analysis), Format::Markdown, &RenderOptions::default()).unwrap();
+    let markdown = render(
+        run,
+        Some(&analysis),
+        Format::Markdown,
+        &RenderOptions::default(),
+    )
+    .unwrap();
     let phases = &run.document.phases;
-    let phase = phases.iter().find(|phase| phase.name == PhaseKind::Measure).unwrap();
+    let phase = phases
+        .iter()
+        .find(|phase| phase.name == PhaseKind::Measure)
+        .unwrap();
     let found = contradictions(&View {
         run,
         analysis: &analysis,
@@ -373,7 +446,10 @@ fn looked_at(run: &Run, name: &str) -> Vec<String> {
         phase,
         markdown: &markdown,
     });
-    found.into_iter().map(|one| format!("{name}: {one}")).collect()
+    found
+        .into_iter()
+        .map(|one| format!("{name}: {one}"))
+        .collect()
 }
 
 /// A record whose use of resources, CPUs, threads and clients are others.
@@ -382,8 +458,10 @@ fn change(run: &mut Run, random: &mut Xoshiro256PlusPlus) {
     run.document.environment.cpus = Some(cpus);
     let threads = [1, 2, 8][random.random_range(0..3)];
     run.document.plan["client"]["threads"] = threads.into();
-    run.document.plan["client"]["clients"] = (threads * [1, 4, 32][random.random_range(0..3)]).into();
-    let mut share = || [0.0, 0.02, 0.3, 0.69, 0.71, 0.94, 0.96, 0.999, 1.0][random.random_range(0..9)];
+    run.document.plan["client"]["clients"] =
+        (threads * [1, 4, 32][random.random_range(0..3)]).into();
+    let mut share =
+        || [0.0, 0.02, 0.3, 0.69, 0.71, 0.94, 0.96, 0.999, 1.0][random.random_range(0..9)];
     let (server, client, others, disk): (f64, f64, f64, f64) = (share(), share(), share(), share());
     let together = (server + client + others).max(1.0);
     for used in &mut run.document.resources {
@@ -436,20 +514,37 @@ fn generated_pages_do_not_contradict_themselves() {
         let folder = &records[random.random_range(0..records.len())];
         let mut run = open(folder).unwrap();
         change(&mut run, &mut random);
-        looked_at(&run, &format!("seed {seed} of {}", folder.file_name().unwrap().display()))
+        looked_at(
+            &run,
+            &format!("seed {seed} of {}", folder.file_name().unwrap().display()),
+        )
     };
     let found: Vec<String> = std::thread::scope(|scope| {
-        let halves = [0, 1].map(|half| scope.spawn(move || (0..GENERATED / 2).flat_map(|n| one(2 * n + half)).collect()));
-        halves.map(|half| half.join().unwrap()).into_iter().flat_map(|half: Vec<String>| half).collect()
+        let halves = [0, 1].map(|half| {
+            scope.spawn(move || (0..GENERATED / 2).flat_map(|n| one(2 * n + half)).collect())
+        });
+        halves
+            .map(|half| half.join().unwrap())
+            .into_iter()
+            .flat_map(|half: Vec<String>| half)
+            .collect()
     });
-    assert!(found.is_empty(), "{} contradictions\n{}", found.len(), found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "{} contradictions\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }
 
 #[test]
 fn sentences_with_absolute_words_have_a_ground() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/texts");
     let mut absolute = BTreeSet::new();
-    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         if file.extension().is_some_and(|end| end == "toml") {
             let table: toml::Table = fs::read_to_string(file).unwrap().parse().unwrap();
             sentences("", &table, &mut absolute);
@@ -458,7 +553,10 @@ fn sentences_with_absolute_words_have_a_ground() {
     let known: BTreeSet<String> = GROUNDS.iter().map(|(code, _)| (*code).to_owned()).collect();
     let without: Vec<&String> = absolute.difference(&known).collect();
     let superfluous: Vec<&String> = known.difference(&absolute).collect();
-    assert!(without.is_empty() && superfluous.is_empty(), "without a ground: {without:?}; without such a word: {superfluous:?}");
+    assert!(
+        without.is_empty() && superfluous.is_empty(),
+        "without a ground: {without:?}; without such a word: {superfluous:?}"
+    );
 }
 
 /// Codes of sentences with an absolute word in their text.
@@ -494,5 +592,7 @@ fn is_absolute(template: &str) -> bool {
     let written = written.to_lowercase();
     let words: Vec<&str> = written.split(|c: char| !c.is_alphanumeric()).collect();
     let joined = format!(" {} ", words.join(" "));
-    ABSOLUTE.iter().any(|word| joined.contains(&format!(" {word} ")))
+    ABSOLUTE
+        .iter()
+        .any(|word| joined.contains(&format!(" {word} ")))
 }

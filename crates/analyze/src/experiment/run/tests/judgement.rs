@@ -77,6 +77,7 @@ impl Scene {
             name: "host".to_owned(),
             kind: SourceKind::Host,
             subject: "bench".to_owned(),
+            machine: None,
             of_server: true,
             interval_s: 1.0,
             readings_per_row: 1,
@@ -176,7 +177,7 @@ impl Scene {
         };
         let verdict = judge(&bench, &[]);
         let analysis = analyze(&document, &responses, 1).unwrap();
-        analysis.concluded(Course::default(), Some(verdict))
+        analysis.concluded(&document, Course::default(), Some(verdict), Vec::new())
     }
 }
 
