@@ -19,7 +19,6 @@ pub mod little;
 pub mod messages;
 pub mod online_shift;
 pub mod open_queue;
-pub mod outages;
 pub mod periodicity;
 pub mod resampling;
 mod robust;

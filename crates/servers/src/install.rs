@@ -121,9 +121,8 @@ impl Installer<'_> {
             let reason = "it is not a plain file".to_owned();
             return Err(InstallError::Archive { path: file, reason });
         }
-        match expected {
-            Some(expected) => check_hash(&file, expected)?,
-            None => {}
+        if let Some(expected) = expected {
+            check_hash(&file, expected)?;
         }
         let staging = self.stage()?;
         let program = match Archive::open(&file)? {

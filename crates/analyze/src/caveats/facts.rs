@@ -1,6 +1,6 @@
 //! A run as the caveats look at it.
 
-use crate::outages::outages;
+use crate::experiment::outages::outages;
 use crate::windows::{IntervalTotals, join_short};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::plan::RecordedPlan;

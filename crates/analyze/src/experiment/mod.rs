@@ -12,6 +12,7 @@ pub mod figures;
 pub mod findings;
 pub mod history;
 pub mod machines;
+pub mod outages;
 pub mod queueing;
 pub mod relative;
 pub mod run;

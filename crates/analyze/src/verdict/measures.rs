@@ -130,6 +130,7 @@ impl Measure {
         let name = self.name();
         let is_in = |unit: &str| name.ends_with(unit);
         let (value, unit) = match () {
+            () if self == Measure::WriteOverReadRatio => (value, Unit::Times),
             () if is_in("_ratio") => (value, Unit::Ratio),
             () if is_in("_ms") => (value * 1e3, Unit::Microseconds),
             () if is_in("_bytes_per_s") => (value, Unit::BytesPerSecond),

@@ -205,7 +205,9 @@ fn a_difference_that_is_asked_about_can_be_allowed() {
     foreign.write(&bench.path("b"));
     let judged = ["compare", "a", "b", "--fail-if-slower", "5%"];
     let allowing = |what| bench.dyno(&[&judged[..], &["--allow", what]].concat());
-    allowing("server product").expect(0);
+    allowing("server product")
+        .expect(1)
+        .says("from one run of each");
     allowing("data.records")
         .expect(1)
         .says("the runs do not differ in `data.records`");

@@ -276,7 +276,8 @@ fn a_run_on_a_mongod_counts_all_that_can_be_counted() {
     // The journal of acknowledged updates is synced every 100 ms at the latest; the documents fit into the cache.
     assert!(cost(&document, "journal_sync_us").unwrap() > 0.0);
     assert!(cost(&document, "cache_misses_count").unwrap() < 0.5);
-    assert!(cost(&document, "space_amplification_ratio").unwrap() > 0.2);
+    // No checkpoint has written all documents within so short a run.
+    assert_eq!(cost(&document, "space_amplification_ratio"), None);
     assert!(cost(&document, "peak_resident_bytes") >= cost(&document, "resident_bytes"));
     let rate = number(&document["analysis"]["figures"]["rate_per_s"]["value"]);
     let price = cost(&document, "price_per_million").unwrap();

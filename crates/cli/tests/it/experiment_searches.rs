@@ -295,17 +295,14 @@ fn a_sweep_is_told_relative_to_its_base() {
         of_ratio("low") < of_ratio("value") && of_ratio("high") < 1.0,
         "{rate}"
     );
-    // Servers that run already are not watched.
-    assert_eq!(rows[0]["explanation"], "not_watched");
+    // Servers on this machine are watched, whoever started them.
+    assert_ne!(rows[0]["explanation"], "not_watched");
     let texts = found["findings"].as_array().unwrap().iter();
     let texts: Vec<&str> = texts.map(|one| one["text"].as_str().unwrap()).collect();
     let sentence = format!("with `server.uri={other}` the rate is");
     let told = texts.iter().find(|text| text.starts_with(&sentence));
     let told = told.unwrap_or_else(|| panic!("{texts:#?}"));
-    assert!(
-        told.contains("% lower than") && told.contains("was not watched"),
-        "{told}"
-    );
+    assert!(told.contains("% lower than"), "{told}");
     for report in ["report.md", "report.html"] {
         let text = std::fs::read_to_string(bench.path("x").join(report)).unwrap();
         assert!(text.contains("Relative to the base"), "{report}");

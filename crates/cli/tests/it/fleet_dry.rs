@@ -245,7 +245,7 @@ fn servers_that_no_host_could_start_are_refused_without_a_run() {
                 "--placement",
                 "custom=0@default",
             ],
-            "1 placements are given for 2 instances",
+            "1 placement given for 2 instances",
         ),
         run(
             &["run", "many.toml", "--placement", "spread client=same"],
@@ -344,7 +344,7 @@ fn an_experiment_is_refused_without_its_runs() {
         ),
         run(
             &["sweep", "many.toml", "--set", "server.pairs=1,2"],
-            "1 placements are given for 2",
+            "1 placement given for 2",
         ),
         run(
             &["sweep", "many.toml", "--set", "fleet.agents_per_host=1,2"],
@@ -372,7 +372,7 @@ fn an_experiment_is_refused_without_its_runs() {
     ];
     for (place, code, arguments, expected) in cases.iter().copied() {
         // The place is that of one server.
-        let more: &'static [&'static str] = match expected.contains("placements") {
+        let more: &'static [&'static str] = match expected.contains("placement given") {
             true => &["--placement", "custom=0@default"],
             false => &[],
         };

@@ -59,6 +59,12 @@ fn hints_about_options_work_with_both_backends() {
                     continue;
                 }
             };
+            let alone = uri::parse(&format!("mongodb://127.0.0.1/?{name}={value}"));
+            let alone = alone.map(|(target, _)| DriverTarget::check(&target, None));
+            if !companion.is_empty() && !matches!(alone, Ok(Ok(()))) {
+                // A hint about the companion says nothing of another option that the driver refuses.
+                continue;
+            }
             let (by_wire, by_driver) = (wire(&target), DriverTarget::check(&target, None));
             if let Err(error) = &by_wire {
                 let hint = error.hint().unwrap_or_default();

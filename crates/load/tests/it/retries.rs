@@ -3,7 +3,6 @@
 use bson::{Bson, Document, doc};
 use dyno_load::LoadError;
 use dyno_load::backend::Backend;
-use dyno_load::backend::driver::DriverTarget;
 use dyno_load::connect::Connector;
 use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::responder::{Behaviour, Fault, FaultRule, Responder};
@@ -283,7 +282,7 @@ fn overloaded_server_is_asked_once_more_and_counted_apart() {
 }
 
 /// What ends a load phase of batches whose first document the server refuses so.
-fn failed_load(backend: fn(&str) -> Backend, batch: u32, reply: Document) -> LoadError {
+fn failed_load(batch: u32, reply: Document) -> LoadError {
     let (address, _) = serve(None, move |_| reply.clone());
     let plan = updates();
     let task = LoadTask {
@@ -293,7 +292,7 @@ fn failed_load(backend: fn(&str) -> Backend, batch: u32, reply: Document) -> Loa
         keep_existing: false,
     };
     let workload = Arc::new(Workload::load(&plan, task, &Concerns::default()).unwrap());
-    let backend = backend(&format!("mongodb://{address}"));
+    let backend = wire(&format!("mongodb://{address}"));
     let pair = Pair {
         clients: 1,
         threads: 1,
@@ -307,35 +306,22 @@ fn wire(text: &str) -> Backend {
     Backend::Wire(Connector::new(&target, credentials).unwrap())
 }
 
-fn driver(text: &str) -> Backend {
-    let (target, credentials) = dyno_plan::uri::parse(text).unwrap();
-    Backend::Driver(Box::new(
-        DriverTarget::new(&target, credentials.as_ref()).unwrap(),
-    ))
-}
-
 #[test]
 fn failed_load_says_what_the_server_said() {
     let validation = doc! { "index": 0, "code": 121, "errmsg": "Document failed validation" };
     let concern = doc! { "code": 64, "codeName": "WriteConcernFailed", "errmsg": "waiting for replication timed out" };
-    for backend in [wire as fn(&str) -> Backend, driver] {
-        for batch in [1, 10] {
-            let errors = Bson::from(vec![validation.clone()]);
-            let error = failed_load(
-                backend,
-                batch,
-                doc! { "n": 0, "writeErrors": errors, "ok": 1.0 },
-            );
-            let expected = "DocumentValidationFailure (121): Document failed validation";
-            assert!(error.to_string().contains(expected), "{error}");
-            let reply = doc! { "n": batch as i32, "writeConcernError": &concern, "ok": 1.0 };
-            let error = failed_load(backend, batch, reply);
-            let expected = "WriteConcernFailed (64): waiting for replication timed out";
-            assert!(error.to_string().contains(expected), "{error}");
-            let reply = doc! { "ok": 0.0, "code": 166, "codeName": "CommandNotSupportedOnView", "errmsg": "d.c is a view" };
-            let error = failed_load(backend, batch, reply);
-            let expected = "CommandNotSupportedOnView (166): d.c is a view";
-            assert!(error.to_string().contains(expected), "{error}");
-        }
+    for batch in [1, 10] {
+        let errors = Bson::from(vec![validation.clone()]);
+        let error = failed_load(batch, doc! { "n": 0, "writeErrors": errors, "ok": 1.0 });
+        let expected = "DocumentValidationFailure (121): Document failed validation";
+        assert!(error.to_string().contains(expected), "{error}");
+        let reply = doc! { "n": batch as i32, "writeConcernError": &concern, "ok": 1.0 };
+        let error = failed_load(batch, reply);
+        let expected = "WriteConcernFailed (64): waiting for replication timed out";
+        assert!(error.to_string().contains(expected), "{error}");
+        let reply = doc! { "ok": 0.0, "code": 166, "codeName": "CommandNotSupportedOnView", "errmsg": "d.c is a view" };
+        let error = failed_load(batch, reply);
+        let expected = "CommandNotSupportedOnView (166): d.c is a view";
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn quoted_at(text: &str, start: usize) -> Option<Range<usize>> {
         let after = rest[found + opener.len()..].chars().next();
         // In a shell a backslash before a single quote is an ordinary character.
         let is_end = after.is_none_or(|c| !c.is_alphanumeric());
-        if escapes % 2 == 0 || (quote == '\'' && is_end) {
+        if escapes.is_multiple_of(2) || (quote == '\'' && is_end) {
             let is_near = !before.contains('\n') || before.len() <= LONGEST_QUOTED;
             return is_near
                 .then_some(start + begin..start + found)

@@ -201,7 +201,9 @@ fn asks_for_nothing(name: &str, value: &str) -> bool {
             value == "false"
         }
         "serverMonitoringMode" => value.eq_ignore_ascii_case("auto"),
-        "maxIdleTimeMS" | "maxLifeTimeMS" | "maxPoolSize" | "minPoolSize" => value == "0",
+        "maxIdleTimeMS" | "maxLifeTimeMS" | "maxPoolSize" | "minPoolSize" | "socketTimeoutMS" => {
+            value == "0"
+        }
         "maxStalenessSeconds" => value == "-1",
         _ => false,
     }

@@ -179,6 +179,7 @@ fn every_honoured_property_has_an_effect() {
         &["core_workload_insertion_retry_interval=7"],
         &["core_workload_insertion_keep_going_on_error=true"],
         &["mongodb.url=mongodb://seven"],
+        &["mongodb.url=mongodb://h", "mongodb.database=seven"],
         &["batchsize=7"],
         &["mongodb.batchsize=7"],
         &["mongodb.upsert=true"],

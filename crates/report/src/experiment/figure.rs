@@ -34,7 +34,7 @@ pub(crate) fn interval_or_why(figure: &Figure, quantity: fn(f64) -> Quantity, wh
 pub(crate) const TOO_SHORT: &str = "too few windows";
 
 /// Why a rate, a mean or a percentile of a run has none although its windows are many.
-pub(crate) const CORRELATED: &str = "windows resemble their neighbours";
+pub(crate) const CORRELATED: &str = "correlated windows";
 
 /// Why a percentile has none that most of its run lies below.
 pub(crate) const TOO_FEW_BEYOND: &str = "too few operations beyond it";

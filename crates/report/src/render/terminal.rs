@@ -143,7 +143,7 @@ impl Writer {
             self.line(&format!("{start}  {end}"));
         } else {
             self.line(&start);
-            self.line(&format!("    {end}"));
+            self.paragraph(format!("{note} {marks}").trim(), 4, 4, Tone::Soft);
         }
     }
 

@@ -135,7 +135,7 @@ fn the_screen_has_result_verdict_three_findings_and_counts_what_it_leaves_out() 
     let (slow, analysis) = throttled();
     let text = run(&slow, Some(&analysis), &options(100, false));
     for part in [
-        "Result of phase measure\n  achieved rate        84.00/s  56.0 % of 150.0/s offered",
+        "Result of phase measure\n  achieved rate        84.00/s\n    56.0 % of 150.0/s offered",
         "Verdict\n  Disk IOPS ceiling reached at 37.0 IOPS",
         "     - The disk did 284/s before.",
         "\n  Not watched, so that it is neither found nor ruled out",

@@ -169,16 +169,16 @@ fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
             )
         })
         .collect();
+    let most_is_below = boundary.not_measured(most.value) == Some(NotMeasured::Below);
+    let few_is_above = boundary.not_measured(few.value) == Some(NotMeasured::Above);
     (!between.is_empty()).then(|| {
         Finding::found(
             statement!(
                 "chance-decides",
                 most = Number::estimate(most, Unit::PerSecond),
                 few = Number::estimate(few, Unit::PerSecond),
-                most_is_below =
-                    (boundary.not_measured(most.value) == Some(NotMeasured::Below)).then_some(true),
-                few_is_above =
-                    (boundary.not_measured(few.value) == Some(NotMeasured::Above)).then_some(true),
+                most_is_below = most_is_below.then_some(true),
+                few_is_above = few_is_above.then_some(true),
                 is_cut = is_cut(boundary).then_some(true)
             ),
             vec![statement!("runs-between-that-kept", runs = between)],

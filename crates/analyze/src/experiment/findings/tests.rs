@@ -426,7 +426,7 @@ fn waiting_begins_where_the_asymptotes_meet() {
     let found = the(&clients(), "operations-wait-beyond");
     assert_eq!(
         found.statement.to_string(),
-        "operations-wait-beyond (clients: 2.50 in 2.44 to 2.56)"
+        "operations-wait-beyond (clients: 2.50 in 2.44 to 2.56, is_certain: true)"
     );
     assert_eq!(
         told(&found.evidence),

@@ -155,7 +155,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
     (document, responses)
 }
 
-fn usual() -> (RunDocument, PhaseResponses) {
+pub(in crate::experiment) fn usual() -> (RunDocument, PhaseResponses) {
     run_of(windows(WINDOWS, RATE))
 }
 

@@ -43,7 +43,9 @@ impl TuneCourse {
         let step = self.search.step();
         let is_nothing = matches!(step, TuningStep::Done(TuningResult::Nothing { .. }));
         let possible = self.search.possible_gain().filter(|_| is_nothing);
-        let of_all = confirmed.into_iter().chain(possible.map(f64::exp_m1));
+        // Gains below the margin are not looked for.
+        let possible = possible.map(|gain| gain.exp_m1().max(self.options.margin_ratio));
+        let of_all = confirmed.into_iter().chain(possible);
         of_all.reduce(f64::max).unwrap_or_else(|| {
             let error = error(SEARCH_PAIRS as f64);
             visible_beyond(error, self.noise.degrees_of_freedom, CONFIDENCE_RATIO)

@@ -124,11 +124,11 @@ fn credential(credentials: &Credentials) -> Result<Credential, LoadError> {
         Mechanism::ScramSha256 => AuthMechanism::ScramSha256,
         Mechanism::X509 => AuthMechanism::MongoDbX509,
     });
-    let name = credentials.username.clone();
-    credential.username = Some(name).filter(|name| !name.is_empty());
     if credentials.mechanism == Some(Mechanism::X509) {
+        // The driver sends a name in the field `username`, which servers refuse; without one they take the certificate's subject.
         return Ok(credential);
     }
+    credential.username = Some(credentials.username.clone());
     credential.password = Some(credentials.password().to_owned());
     if is_unescaped(credentials) {
         // The driver asks for the user's mechanisms by the same name, which is another one when escaped, and SCRAM-SHA-1

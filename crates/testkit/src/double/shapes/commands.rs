@@ -116,7 +116,14 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
             ("cursor", Object, false),
         ],
     ),
-    ("listDatabases", Number, &[("nameOnly", Boolean, false)]),
+    (
+        "listDatabases",
+        Number,
+        &[
+            ("authorizedDatabases", Boolean, false),
+            ("nameOnly", Boolean, false),
+        ],
+    ),
     ("listIndexes", Text, &[("cursor", Object, false)]),
     (
         "moveChunk",

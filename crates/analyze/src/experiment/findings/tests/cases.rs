@@ -1,7 +1,7 @@
 //! Every finding of runs and experiments with the measurement that it rests on, and without it.
 
 use super::*;
-use crate::experiment::run;
+use crate::experiment::{outages, run};
 use dyno_testkit::findings::{Told, case};
 
 mod plans;
@@ -17,6 +17,7 @@ type Case = dyno_testkit::findings::Case<Experiment>;
 fn every_finding_is_measured_and_silent_where_it_is_not() {
     let mut told = Told::default();
     run::tests::cases::check(&mut told);
+    outages::tests::check(&mut told);
     let all = [
         sweeps::cases(),
         searches::cases(),

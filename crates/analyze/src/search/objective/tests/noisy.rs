@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::search::objective::boundary::kept_at;
+use dyno_record::experiment::NotMeasured;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -79,7 +80,10 @@ fn batch(spread: f64) -> Batch {
         let most = half * (-spread * 19f64.ln()).exp();
         all.ratios.push(found.rate_per_s.unwrap() / half);
         all.covered += usize::from(boundary.half_per_s.contains(half));
-        all.safe += usize::from(boundary.most_per_s.low <= most);
+        // An end at the lowest rate that was tried is open.
+        let low = boundary.most_per_s.low;
+        let is_open = boundary.not_measured(low) == Some(NotMeasured::Below);
+        all.safe += usize::from(low <= most || is_open);
         all.mean_measurements += f64::from(measurements) / SEARCHES as f64;
     }
     all

@@ -4,13 +4,13 @@
 //! is an event of the record; without one, the errors of the phase are named.
 
 use crate::robust::median;
-use crate::values::{exact, seconds};
+use crate::values::{exact, seconds, time};
 use crate::verdict::{Cause, Verdict};
 use crate::windows::IntervalTotals;
 use dyno_record::experiment::Finding;
 use dyno_record::fine::FinePoint;
 use dyno_record::interval::FINE_NS;
-use dyno_record::model::{Event, EventRecord, PhaseKind, RunDocument};
+use dyno_record::model::{Event, EventRecord, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 use schemars::JsonSchema;
@@ -57,8 +57,15 @@ impl Outage {
     fn finding(&self, document: &RunDocument) -> Finding {
         let said = self.statement("outage");
         let events = events_within(document, self.start_s, self.end_s);
-        let mut evidence: Vec<Statement> = events.map(|one| noticed(one)).collect();
+        let mut evidence: Vec<Statement> = events.map(noticed).collect();
         evidence.extend(failures(document));
+        evidence.extend(measured(document).map(|phase| {
+            statement!(
+                "operations-succeeded",
+                operations = exact(phase.succeeded as f64),
+                duration = time(phase.duration_s)
+            )
+        }));
         Finding::warning(said, evidence)
     }
 }
@@ -187,10 +194,14 @@ fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
         .unwrap_or_else(|| statement!("outage-cause.unknown"))
 }
 
+fn measured(document: &RunDocument) -> Option<&PhaseRecord> {
+    let mut phases = document.phases.iter();
+    phases.find(|phase| phase.name == PhaseKind::Measure)
+}
+
 /// The failures of the measure phase by kind, the most frequent ones first.
 fn failures(document: &RunDocument) -> Option<Statement> {
-    let mut phases = document.phases.iter();
-    let phase = phases.find(|phase| phase.name == PhaseKind::Measure)?;
+    let phase = measured(document)?;
     let mut kinds: Vec<(&String, u64)> = phase
         .errors
         .iter()
@@ -199,7 +210,15 @@ fn failures(document: &RunDocument) -> Option<Statement> {
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let kinds: Vec<Statement> = kinds
         .into_iter()
-        .map(|(kind, count)| statement!("errors-of-kind", kind = kind, count = exact(count as f64)))
+        .map(|(kind, count)| {
+            let name = None::<&str>;
+            statement!(
+                "errors-of-kind",
+                kind = kind,
+                name = name,
+                count = exact(count as f64)
+            )
+        })
         .collect();
     (!kinds.is_empty()).then(|| statement!("outage-failures", kinds = kinds))
 }
@@ -265,4 +284,4 @@ pub(crate) fn with_outages(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,7 +1,9 @@
 use super::*;
 use crate::verdict::CauseFinding;
 use dyno_record::model::{Environment, ServerRecord};
+use dyno_testkit::findings::{Told, case};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Ten seconds with so many successes in each, 1 ms of response time.
 fn windows(succeeded: [u64; 10]) -> Vec<IntervalTotals> {
@@ -31,6 +33,27 @@ fn document(events: &[(f64, Event)]) -> RunDocument {
         "server": ServerRecord::default(), "phases": [], "caveats": [], "events": events,
     }))
     .expect("it is a document")
+}
+
+/// The finding of an outage is for times without success, and has what was measured.
+pub(in crate::experiment) fn check(told: &mut Told) {
+    let rule = |(document, windows): &(RunDocument, Vec<IntervalTotals>)| {
+        let all = outages(document, windows, &[]);
+        with_outages(document, &all, Vec::new(), None).0
+    };
+    let mut run = crate::experiment::run::tests::usual().0;
+    run.phases[0].errors = BTreeMap::from([("server_462".to_owned(), 7)]);
+    let failed = case("outage", (run, windows(GAP))).not_if(
+        "operations succeeded all the time",
+        |(_, windows)| {
+            windows.iter_mut().for_each(|window| window.succeeded = 500);
+        },
+    );
+    told.check(rule, vec![failed]);
+    let found = outages(&document(&[]), &windows(GAP), &[]);
+    found
+        .iter()
+        .for_each(|one| told.hear(&one.statement("outage-verdict")));
 }
 
 const GAP: [u64; 10] = [500, 500, 500, 0, 0, 0, 900, 500, 500, 500];
@@ -134,7 +157,8 @@ fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
         causes: vec![few],
         not_watched: Vec::new(),
     };
-    let more = Finding::opportunity(statement!("more-clients-could-raise"), Vec::new());
+    let evidence = vec![statement!("busy")];
+    let more = Finding::opportunity(statement!("more-clients-could-raise"), evidence);
     let (findings, with) = with_outages(&document, &all, vec![more.clone()], Some(verdict.clone()));
     let codes: Vec<&str> = findings
         .iter()
