@@ -92,7 +92,10 @@ pub fn outages(
         .flat_map(|one| successes(one, fine))
         .collect();
     let starts = std::iter::once(first.start_s).chain(busy.iter().map(|span| span.1));
-    let ends = busy.iter().map(|span| span.0).chain([end_s]);
+    // With a number of operations the load is over with the last one.
+    let is_timed = document.recorded_plan().phases.operations.is_none();
+    let ends = busy.iter().map(|span| span.0);
+    let ends = ends.chain(is_timed.then_some(end_s));
     starts
         .zip(ends)
         .filter(|(start_s, end_s)| end_s - start_s >= shortest_s)

@@ -19,7 +19,6 @@ pub mod surface;
 #[cfg(test)]
 mod tests;
 
-use crate::student::two_sided;
 use confirm::done;
 pub use confirm::proven;
 use limits::Limits;
@@ -122,11 +121,6 @@ impl Comparison {
             Ok(student) if self.error > 0.0 => student.sf(self.log_ratio / self.error),
             _ => 1.0,
         }
-    }
-
-    /// How far its interval reaches on each side.
-    fn half_width(&self, confidence_ratio: f64) -> f64 {
-        two_sided(confidence_ratio, self.degrees_of_freedom) * self.error
     }
 
     fn is_better(&self) -> bool {

@@ -115,10 +115,14 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// In which slices all needs of a rule hold. A need that a slice is too short for counts as held.
+    /// In which slices all needs of a rule hold. A need that a slice is too short for counts as held, such as how much
+    /// something varies.
     fn held(&self, rule: &Rule) -> Vec<bool> {
         let fails = |slice: &Seen<'_>| {
-            let mut needs = rule.needs.iter();
+            let mut needs = rule
+                .needs
+                .iter()
+                .filter(|need| !need.measure.is_variation());
             needs.any(|need| matches!(look(rule, need, slice), Some((false, _))))
         };
         match self.slices.as_slice() {

@@ -141,6 +141,16 @@ impl Measure {
         Number::new(value, unit)
     }
 
+    /// Whether it says how much something varies, for which a few readings are too few.
+    pub(super) fn is_variation(self) -> bool {
+        matches!(
+            self,
+            Measure::DiskOperationsVariationRatio
+                | Measure::DiskBytesVariationRatio
+                | Measure::FlatterOperationsRatio
+        )
+    }
+
     /// Whether it is a part of a whole, from 0 to 1.
     pub(super) fn is_share(self) -> bool {
         let is_comparison = matches!(

@@ -352,8 +352,8 @@ pub struct TuneAnswer {
     /// Standard deviation of a run, as a share.
     pub noise_ratio: f64,
     /// Gain that would most likely have been seen, as a share: by the pairs of the last confirmation, with the confidence that it
-    /// needed, in four of five cases. Where nothing was found it is no less than the margin, and than the largest gain that is left
-    /// possible for any setting that was compared.
+    /// needed, in four of five cases, or, where nothing was found and that is more, the largest that is left possible of any setting
+    /// that was compared.
     pub visible_ratio: f64,
     /// Runs before any change that were set aside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

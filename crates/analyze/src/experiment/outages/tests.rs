@@ -140,7 +140,11 @@ fn the_cause_of_an_outage_is_the_event_that_explains_most() {
 
 #[test]
 fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
-    let document = document(&[]);
+    let ended = Event::ServerEnded {
+        server: "server".to_owned(),
+        status: "signal: 9".to_owned(),
+    };
+    let document = document(&[(23.0, ended)]);
     let all = outages(&document, &windows(GAP), &[]);
     let few = CauseFinding {
         cause: Cause::TooFewClients,

@@ -7,7 +7,6 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
 mod agreement;
-mod claims;
 mod known;
 
 /// Standard deviation of the logarithm of a run.

@@ -5,8 +5,6 @@ use super::{CONFIDENCE_RATIO, Comparison, Outcome, Stage, Tuning, TuningResult};
 
 /// Standard normal deviate above which a twentieth lies: a gain that is as unlikely is ruled out.
 const POSSIBLE: f64 = 1.645;
-/// The confidence, on both sides, of an interval above whose upper end a twentieth lies.
-const POSSIBLE_RATIO: f64 = 0.9;
 /// Candidates that are confirmed, at most.
 const MOST_CANDIDATES: usize = 5;
 /// Those of them that may do harm.
@@ -92,10 +90,8 @@ impl Tuning {
         if is_changed && is_open(&self.best) && is_possible(&self.best) {
             return Some(self.best.clone());
         }
-        // That there is nothing to gain is never said by the model alone, which expects that most parameters do nothing.
-        let is_first = self.measured().next().is_none();
         self.least_ruled_out(is_open)
-            .filter(|setting| is_first || is_possible(setting))
+            .filter(|setting| is_possible(setting))
             .cloned()
     }
 
@@ -112,19 +108,13 @@ impl Tuning {
         changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
     }
 
-    /// The largest gain that all comparisons together leave possible for a setting, and each confirmation by its own pairs, as a
-    /// logarithm; `None` if no setting was compared.
+    /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; `None` if none was.
     pub fn possible_gain(&self) -> Option<f64> {
         let setting = self.least_ruled_out(|setting| self.risk(setting).is_some())?;
         let possible = self.possible(setting);
         // Of settings that are all clearly worse: what an equally good one would have shown.
         let of_equal = POSSIBLE * self.gain(setting).deviation;
-        let of_model = if possible > 0.0 { possible } else { of_equal };
-        let confirmed = self
-            .measured()
-            .filter_map(|(_, outcome)| outcome.compared());
-        let of_pairs = confirmed.map(|found| found.log_ratio + found.half_width(POSSIBLE_RATIO));
-        Some(of_pairs.fold(of_model, f64::max))
+        Some(if possible > 0.0 { possible } else { of_equal })
     }
 
     /// Takes back what costs less than a part of the margin on the surface, the least effect first.
