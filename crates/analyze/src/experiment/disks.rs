@@ -58,7 +58,8 @@ fn of_use<'a>(
         host: disk.host.clone(),
         device: disk.device.clone(),
         serves_several: disk.serves_several,
-        busy_ratio: disk.busy_s / used.duration_s,
+        // Its counters are not read at the very ends of the phase.
+        busy_ratio: (disk.busy_s / used.duration_s).min(1.0),
         queue_mean: per_s(disk.queued_s),
         read_per_s: per_s(disk.reads),
         write_per_s: per_s(disk.writes),

@@ -90,7 +90,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
         metrics: None,
         notes: Vec::new(),
     };
-    let mut plain = Vec::new();
+    let (mut plain, mut files) = (Vec::new(), Vec::new());
     let mut chosen = None;
     let mut options: Vec<(String, String)> = Vec::new();
     let mut words = arguments.iter().map(String::as_str);
@@ -110,10 +110,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
                 .map(str::to_owned)
         };
         match option {
-            "-P" => {
-                let properties = Properties::read(Path::new(&value("a file")?))?;
-                parsed.properties.extend(properties);
-            }
+            "-P" => files.push(value("a file")?),
             "-p" => options.push(
                 property(&value("NAME=VALUE")?).map_err(|error| bad(format!("`-p`: {error}")))?,
             ),
@@ -154,6 +151,9 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
         return Err(bad(format!("`{more}` belongs to no option")));
     }
     parsed.phase = chosen.unwrap_or(parsed.phase);
+    for file in &files {
+        parsed.properties.extend(Properties::read(Path::new(file))?);
+    }
     for (name, value) in &options {
         parsed.properties.set(name, value);
     }

@@ -464,7 +464,8 @@ fn a_server_host_that_is_cut_off_ends_the_run_and_cleans_up_by_itself() {
     let began = Instant::now();
     assert!(script(&hosts.folder, "cut", &["server2"]).status.success());
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
-    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
+    // A host may stand still for half a minute, and each question to it may wait as long.
+    assert!(began.elapsed() < 2 * LIMIT, "{:?}", began.elapsed());
     assert!(
         ended.stderr.contains("on `server2` has been silent"),
         "{}",

@@ -41,7 +41,12 @@ pub fn active_tracing(
     let names: Vec<String> = databases
         .filter_map(Bson::as_document)
         .filter_map(|database| database.get_str("name").ok().map(str::to_owned))
-        .take(MOST_DATABASES)
+        // Routers have no profiler.
+        .take(if control.hello().is_mongos {
+            0
+        } else {
+            MOST_DATABASES
+        })
         .collect();
     let mut active = Vec::new();
     for name in names {

@@ -108,9 +108,12 @@ struct View<'a> {
 
 impl View<'_> {
     /// The resource that was busy all the time, whoever used it. A disk that serves several requests is busy long before it has no
-    /// more to give.
+    /// more to give, and a client that waits for its next start polls the clock in CPU time that others may have.
     fn saturated(&self) -> Option<String> {
-        let resources = self.analysis.figures.resources.iter();
+        let figures = &self.analysis.figures;
+        let is_paced = figures.offered_rate_per_s.is_some() || figures.think_mean_us.is_some();
+        let resources = figures.resources.iter();
+        let resources = resources.filter(|_| !is_paced);
         let busy = resources
             .filter(|one| !one.name.contains("disk") && one.busy_ratio >= SATURATED_RATIO)
             .max_by(|a, b| a.busy_ratio.total_cmp(&b.busy_ratio));
@@ -176,6 +179,7 @@ fn nothing_near_saturation(said: &Statement, view: &View<'_>) -> Option<String> 
     let claims = !["is_near", "is_beside_verdict", "is_of_known"]
         .into_iter()
         .any(flag);
+    let claims = claims && !said.values.contains_key("used_up");
     claims.then(|| view.saturated())?
 }
 

@@ -34,7 +34,7 @@ pub(super) fn place(command: &[u8]) -> Option<usize> {
 
 impl CommandSet {
     /// Fills in the session and the number of a write. Without
-    /// [`retryable_writes`](CommandOptions::retryable_writes) nothing changes.
+    /// `CommandOptions::retryable_writes` nothing changes.
     #[inline]
     pub fn set_transaction(&self, message: &mut [u8], transaction: &Transaction) {
         let Some(place) = self.transaction else {
