@@ -17,6 +17,8 @@ fn begun(bench: &Bench, uri: &str) -> Child {
         "2",
         "--threads",
         "1",
+        "--tolerate-errors",
+        "100%",
         "--out",
         "r",
     ];
@@ -47,8 +49,9 @@ fn outage(report: &Value) -> (f64, &str) {
     let asks_for_load = |finding: &Value| finding["code"] == "more-clients-could-raise";
     assert!(!findings.iter().any(asks_for_load), "{findings:?}");
     let headline = &report["analysis"]["verdict"]["headline"]["code"];
+    // Where the cause is unknown, strangers on this machine may be one.
     assert!(
-        headline.is_null() || headline == "outage-verdict",
+        headline.is_null() || headline == "outage-verdict" || code == "outage-cause.unknown",
         "{headline}"
     );
     (time("end_s") - time("start_s"), code)

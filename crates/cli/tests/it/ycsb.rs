@@ -182,7 +182,7 @@ fn inserts_that_fail_end_the_load_unless_it_shall_go_on() {
         .dyno(&load)
         .expect(1)
         .says("the load phase failed")
-        .says("server_11000");
+        .says("DuplicateKey (11000)");
     let failed = value(&parse(&again.stdout), "[INSERT-FAILED]", "Operations");
     assert!((1.0..5000.0).contains(&failed), "{failed}");
     let going_on = [
