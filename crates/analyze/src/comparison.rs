@@ -146,14 +146,8 @@ pub fn compare(
             Basis::BetweenRuns,
         )
     };
-    let factor = spread.half_width(confidence_ratio).exp();
-    let ratio = Estimate {
-        value: mean.value.exp(),
-        low: mean.value.exp() / factor,
-        high: mean.value.exp() * factor,
-        confidence_ratio,
-    };
-    factor.is_finite().then(|| Comparison {
+    let ratio = spread.interval(mean.value.exp(), confidence_ratio)?;
+    Some(Comparison {
         statistic,
         ratio,
         verdict: verdict(statistic, &ratio, margin_ratio),
@@ -207,15 +201,8 @@ pub fn compare_sides(
             Basis::WithinRun,
         ),
     };
-    let value = b? / a?;
-    let factor = spread.half_width(confidence_ratio).exp();
-    let ratio = Estimate {
-        value,
-        low: value / factor,
-        high: value * factor,
-        confidence_ratio,
-    };
-    factor.is_finite().then(|| Comparison {
+    let ratio = spread.interval(b? / a?, confidence_ratio)?;
+    Some(Comparison {
         statistic,
         ratio,
         verdict: verdict(statistic, &ratio, margin_ratio),

@@ -74,16 +74,21 @@ impl Spread {
         two_sided(confidence_ratio, self.degrees_of_freedom) * self.deviation
     }
 
-    /// The interval around a value on the scale of logarithms; `None` if it would say nothing.
-    pub(crate) fn around(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
+    /// The interval around a value on the scale of logarithms; `None` if it is infinite.
+    pub(crate) fn interval(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
         let factor = self.half_width(confidence_ratio).exp();
-        let interval = Estimate {
+        factor.is_finite().then(|| Estimate {
             value,
             low: value / factor,
             high: value * factor,
             confidence_ratio,
-        };
-        (factor.is_finite() && !interval.is_vague(self.degrees_of_freedom)).then_some(interval)
+        })
+    }
+
+    /// The same; `None` also if it would say nothing.
+    pub(crate) fn around(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
+        let interval = self.interval(value, confidence_ratio)?;
+        (!interval.is_vague(self.degrees_of_freedom)).then_some(interval)
     }
 }
 
