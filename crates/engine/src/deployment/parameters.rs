@@ -224,13 +224,13 @@ fn changes_of(
             true => now.clone(),
             false => before(name, &started, now, asked)?,
         };
-        changes.push(Step::Parameter(ChangedParameter {
+        changes.push(Step::Parameter(Box::new(ChangedParameter {
             uri: uris.first().cloned().unwrap_or_default(),
             server: server.address.clone(),
             name: name.clone(),
             before,
             set,
-        }));
+        })));
     }
     Ok(changes)
 }

@@ -275,7 +275,7 @@ impl<'a> Journal<'a> {
             let subject = step.subject();
             match (undone, step) {
                 (Undone::Now, Step::Kernel(undo)) => outcome.reverted.push(undo.clone()),
-                (Undone::Now, Step::Parameter(own)) => outcome.parameters.push(own.clone()),
+                (Undone::Now, Step::Parameter(own)) => outcome.parameters.push((**own).clone()),
                 (Undone::Already, _) => {
                     let before = step.before();
                     observer.note(&format!("{subject} was `{before}` again already"));
@@ -590,7 +590,7 @@ mod tests {
         fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
         fs::write(&boot_id, "one\n").unwrap();
         let mut journal = Journal::open(root, root).unwrap();
-        let parameters = ["a", "b"].map(|name| Step::Parameter(change(name)));
+        let parameters = ["a", "b"].map(|name| Step::Parameter(Box::new(change(name))));
         let steps = [step(root, "a")].into_iter().chain(parameters.clone());
         journal.content.entries.extend(steps.map(Entry::new));
         journal.save().unwrap();
@@ -608,7 +608,11 @@ mod tests {
         assert_eq!(found(&journal), parameters);
         assert!(journal.check_machine().is_ok());
         assert!(journal.check_run(&parameters[1]).is_err());
-        assert!(journal.check_run(&Step::Parameter(change("c"))).is_ok());
+        assert!(
+            journal
+                .check_run(&Step::Parameter(Box::new(change("c"))))
+                .is_ok()
+        );
         assert!(journal.check_deployment(&change("a").uri).is_err());
     }
 

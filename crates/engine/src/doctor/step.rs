@@ -17,7 +17,7 @@ pub enum Step {
     /// A file of the kernel or a mount.
     Kernel(Undo),
     /// A parameter of a server.
-    Parameter(ChangedParameter),
+    Parameter(Box<ChangedParameter>),
 }
 
 impl Step {
@@ -142,11 +142,12 @@ impl<'a> Ways<'a> {
             },
             Step::Parameter(change) => {
                 let set = (self.connect)(change).and_then(|mut control| change.apply(&mut control));
-                set.map(Step::Parameter).map_err(|failure| NotPerformed {
-                    failure,
-                    // An error may come after the change.
-                    is_left: matches!(self.undo(step), Err(NotUndone::Failed(_))),
-                })
+                set.map(|set| Step::Parameter(Box::new(set)))
+                    .map_err(|failure| NotPerformed {
+                        failure,
+                        // An error may come after the change.
+                        is_left: matches!(self.undo(step), Err(NotUndone::Failed(_))),
+                    })
             }
         }
     }

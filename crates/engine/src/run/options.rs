@@ -52,10 +52,13 @@ pub struct RunOptions<'a> {
     /// What ends it early, because what is tried does harm.
     pub limits: Option<WindowLimits>,
     /// Refuses servers and a machine that the run must not have, before anything is loaded.
-    pub check: Option<&'a dyn Fn(&RunDocument) -> Result<(), Error>>,
+    pub check: Option<CheckRun<'a>>,
     /// Where the load comes from, if not from this process.
     pub source: Option<&'a dyn LoadSource>,
 }
+
+/// Refuses a run by what is known of its servers and machine.
+pub type CheckRun<'a> = &'a dyn Fn(&RunDocument) -> Result<(), Error>;
 
 /// A run that is saved.
 pub struct Finished {

@@ -193,6 +193,14 @@ fn counted(name: &str, value: f64) -> Quantity {
     Quantity::new(value, unit)
 }
 
+/// What single builds leave open.
+pub(super) fn made_once(builds: usize) -> String {
+    match builds {
+        1 => "The index was built once, so that the figures have no interval.".to_owned(),
+        _ => "Every build was made once, so that the figures have no interval: how much a build varies is not known, and short ones vary most.".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,13 +214,5 @@ mod tests {
         assert_eq!(text("a.time waiting (usecs)", 1500.0), "1.50 ms");
         assert_eq!(text("network.physicalBytes", 2048.0), "2.00 KiB");
         assert_eq!(text("a.load", 0.5), "0.500");
-    }
-}
-
-/// What single builds leave open.
-pub(super) fn made_once(builds: usize) -> String {
-    match builds {
-        1 => "The index was built once, so that the figures have no interval.".to_owned(),
-        _ => "Every build was made once, so that the figures have no interval: how much a build varies is not known, and short ones vary most.".to_owned(),
     }
 }
