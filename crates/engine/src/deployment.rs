@@ -562,7 +562,7 @@ fn options(
         }
         _ => None,
     };
-    let log = paths.folder.join("server-logs").join("server.log");
+    let log = paths.folder.join("server-logs").join("server.raw.log");
     let server = ServerOptions::from_plan(&plan.server, program, paths.data_dir(plan), log)?;
     let mut options = DeploymentOptions::from_plan(&plan.server, server);
     options.router = router;

@@ -15,7 +15,7 @@ impl ServerError {
                 "run `dyno server install`, install MongoDB, name the program with `--mongod PATH`, or use the embedded server"
             }
             ServerError::NotFound { program, .. } if *program == "mongos" => {
-                "install the `mongos` package of the same version as `mongod`"
+                "install `mongos`, from the package `mongodb-org-mongos` of the same version as `mongod`"
             }
             ServerError::NotFound { .. } => {
                 "build the embedded server: run `scripts/setup.sh embedded` in the project folder"

@@ -326,6 +326,8 @@ fn files_that_are_no_server_are_refused_and_leave_nothing() {
         (b"!<arch>\ndebian-binary", "Debian package"),
         (b"PK\x03\x04", "zip archive"),
         (b"\xed\xab\xee\xdb", "RPM package"),
+        (b"", "it is empty"),
+        (b"Not Found", "neither an archive nor a program"),
     ] {
         fs::write(machine.bench.path("other.tgz"), content).unwrap();
         refused("other.tgz", said);

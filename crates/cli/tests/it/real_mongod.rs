@@ -215,7 +215,7 @@ fn settings_of_the_engine_are_read_back_in_the_record() {
     }
     let version = document["server"]["version"].as_str().unwrap();
     assert_eq!(found["reported_version"], version);
-    assert_eq!(names(&lab.bench.path("r/server-logs")), ["server.log"]);
+    assert_eq!(names(&lab.bench.path("r/server-logs")), ["server.raw.log"]);
 }
 
 #[test]

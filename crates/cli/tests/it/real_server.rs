@@ -50,7 +50,7 @@ fn one_command_starts_loads_measures_and_leaves_only_the_run() {
         "{:?}",
         names(&run)
     );
-    assert_eq!(names(&run.join("server-logs")), ["server.log"]);
+    assert_eq!(names(&run.join("server-logs")), ["server.raw.log"]);
     assert!(processes_with(bench.folder.path().to_str().unwrap()).is_empty());
 }
 

@@ -80,7 +80,7 @@ pub fn folders(
 /// What servers are started with, but for what only their machine knows.
 fn unseen(plan: &Plan, paths: &ServerPaths<'_>) -> Result<DeploymentOptions, Error> {
     let program = PathBuf::from(UNSEEN_PROGRAM);
-    let log = paths.folder.join("server-logs").join("server.log");
+    let log = paths.folder.join("server-logs").join("server.raw.log");
     let folder = paths.data_dir(plan);
     let server = ServerOptions::from_plan(&plan.server, program.clone(), folder, log)?;
     let mut options = DeploymentOptions::from_plan(&plan.server, server);

@@ -57,7 +57,7 @@ pub struct DeploymentOptions {
     pub data_dirs: Vec<PathBuf>,
     /// How servers are laid on `data_dirs`.
     pub mapping: FolderMapping,
-    /// Folder of the logs: `NAME.log` for the server NAME.
+    /// Folder of the logs: `NAME.raw.log` for the server NAME, as it writes it.
     pub log_dir: PathBuf,
     /// Folder for certificates and keys. It must not exist; it is made when there is a secret, and
     /// removed at the end.

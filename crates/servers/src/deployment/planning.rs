@@ -175,7 +175,7 @@ fn one(
         Topology::Standalone => server.port,
         _ => 0,
     };
-    server.log_path = options.log_dir.join(format!("{}.log", instance.name));
+    server.log_path = options.log_dir.join(format!("{}.raw.log", instance.name));
     if instance.kind == InstanceKind::Router {
         server.program = options.router.clone().ok_or(ServerError::NotFound {
             program: ServerProgram::Mongos.executable(),

@@ -21,6 +21,9 @@ const COMPRESSED: [&[u8]; 4] = [
     &[0x28, 0xb5, 0x2f, 0xfd],
 ];
 
+/// First bytes of programs: of the system, and scripts.
+const PROGRAMS: [&[u8]; 2] = [b"\x7fELF", b"#!"];
+
 /// First characters of files that are neither such an archive nor a program, with what they are.
 const OTHERS: [(&[u8], &str); 4] = [
     (
@@ -72,6 +75,17 @@ impl Archive {
             .get(TAR_MARK..)
             .is_some_and(|rest| rest.starts_with(b"ustar"));
         let is_compressed = COMPRESSED.iter().any(|mark| first.starts_with(mark));
+        let is_program = PROGRAMS.iter().any(|mark| first.starts_with(mark));
+        if !(is_tar || is_compressed || is_program) {
+            let reason = match first.is_empty() {
+                true => "it is empty: download it again",
+                false => "it is neither an archive nor a program of this system: download it again",
+            };
+            return Err(InstallError::Archive {
+                path: path.to_owned(),
+                reason: reason.to_owned(),
+            });
+        }
         Ok((is_tar || is_compressed).then(|| Archive {
             path: path.to_owned(),
         }))

@@ -63,7 +63,7 @@ impl Bench {
             &plan,
             self.double.mongod(),
             DataDir::Temporary(self.folder.join("data")),
-            self.folder.join("logs/server.log"),
+            self.folder.join("logs/server.raw.log"),
         );
         let mut options = DeploymentOptions::new(server.unwrap());
         options.router = Some(self.double.mongos());
@@ -162,7 +162,7 @@ fn a_server_that_stands_alone_is_started_as_before() {
         deployment.members()[0].server().settings()["cache_bytes"],
         "server default"
     );
-    assert!(bench.folder.join("logs/server.log").exists());
+    assert!(bench.folder.join("logs/server.raw.log").exists());
     deployment.stop().unwrap();
     assert_eq!(bench.commands("data"), Vec::<String>::new());
     bench.assert_no_violation();

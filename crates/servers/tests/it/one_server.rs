@@ -48,7 +48,7 @@ impl Kind {
     }
 
     fn options(self, data_dir: DataDir, folder: &Path) -> Result<ServerOptions, Skip> {
-        let log = folder.join("logs/server.log");
+        let log = folder.join("logs/server.raw.log");
         let options = ServerOptions::from_plan(&self.plan(), self.program()?, data_dir, log);
         Ok(options.unwrap())
     }

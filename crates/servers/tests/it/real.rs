@@ -356,7 +356,7 @@ fn a_parameter_that_a_mongod_does_not_have_ends_its_start_with_what_it_said() {
 fn disturbed(mut lab: Lab, event: impl Fn(&Path) -> bool) -> ServerError {
     let folder = lab.folder.path().to_owned();
     let is_up = || {
-        let log = std::fs::read_to_string(folder.join("logs/member-1.log"));
+        let log = std::fs::read_to_string(folder.join("logs/member-1.raw.log"));
         log.is_ok_and(|log| log.contains("Waiting for connections"))
     };
     let interrupted = || is_up() && event(&folder);

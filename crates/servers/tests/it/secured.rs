@@ -97,7 +97,7 @@ pub(crate) fn options(folder: &Path, kind: Kind) -> Option<DeploymentOptions> {
         &kind.plan(),
         or_skip(kind.program())?,
         DataDir::Temporary(folder.join("data")),
-        folder.join("logs/server.log"),
+        folder.join("logs/server.raw.log"),
     );
     Some(DeploymentOptions::new(server.unwrap()))
 }
