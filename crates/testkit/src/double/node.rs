@@ -21,7 +21,14 @@ const QUESTIONS_TO_SECONDARY: u32 = 2;
 const QUESTIONS_TO_PRIMARY: u32 = 4;
 
 /// What is asked so often that nobody wants to read of it.
-const UNNOTED: [&str; 5] = ["hello", "isMaster", "ismaster", "ping", "replSetGetStatus"];
+const UNNOTED: [&str; 6] = [
+    "hello",
+    "isMaster",
+    "ismaster",
+    "ping",
+    "profile",
+    "replSetGetStatus",
+];
 
 /// File with the configuration of the set in the data folder.
 const CONFIGURATION: &str = "double-configuration";
@@ -129,6 +136,7 @@ impl Node {
             "replSetInitiate" => self.initiate(command),
             "replSetGetStatus" => self.set_status(),
             "replSetGetConfig" => Ok(doc! { "config": self.in_set()?.clone() }),
+            "profile" => Ok(doc! { "was": 0, "slowms": 100, "sampleRate": 1.0 }),
             // Only routers have the rest.
             _ => Err((59, format!("no such command: '{name}'"))),
         }

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use bson::{Bson, Document, doc};
+use regex::Regex;
 
 use super::shapes::{Refusal, bad, whole};
 
@@ -130,7 +131,16 @@ impl Store {
 
     fn find(&mut self, place: &(String, String), command: &Document) -> Result<Document, Refusal> {
         let filter = command.get_document("filter").cloned().unwrap_or_default();
-        let mut found = self.matching(place, &filter)?;
+        let mut found = match other_keys(&filter)? {
+            Some(pattern) => {
+                let mut all = self.matching(place, &doc! {})?;
+                all.retain(|document| {
+                    !document.get_str("_id").is_ok_and(|id| pattern.is_match(id))
+                });
+                all
+            }
+            None => self.matching(place, &filter)?,
+        };
         if let Ok(sort) = command.get_document("sort")
             && !sort.is_empty()
         {
@@ -290,6 +300,14 @@ fn key(value: &Bson) -> Result<Key, Refusal> {
 }
 
 /// The range of keys that a filter means.
+/// The pattern of a filter for documents whose `_id` does not match it.
+fn other_keys(filter: &Document) -> Result<Option<Regex>, Refusal> {
+    let id = filter.get_document("_id").ok();
+    let pattern = id.and_then(|id| id.get_document("$not").ok()?.get_str("$regex").ok());
+    let pattern = pattern.map(Regex::new);
+    pattern.transpose().map_err(|error| bad(error.to_string()))
+}
+
 fn bounds(filter: &Document) -> Result<(Bound<Key>, Bound<Key>), Refusal> {
     let id = match (filter.len(), filter.get("_id")) {
         (0, _) => return Ok((Bound::Unbounded, Bound::Unbounded)),
