@@ -113,7 +113,9 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     }
     // As in a file, where one of both alone replaces the other.
     let is_given = |key: &str| settings.iter().any(|setting| setting.key == key);
-    if is_given("phases.operations") && !is_given("phases.duration") {
+    // A plan that ends by a count, such as one of properties, has no duration, which is not written: it is not the usual one.
+    let ends_by_count = plan.phases.operations.is_some() && plan.phases.duration.is_none();
+    if (is_given("phases.operations") || ends_by_count) && !is_given("phases.duration") {
         changed.phases.duration = None;
     }
     if is_given("data.records") && !is_given("data.times_cache") {

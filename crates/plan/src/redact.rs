@@ -17,7 +17,7 @@ pub(crate) use pieces::{MASK, Part};
 use regex::{Captures, Regex};
 use std::ops::Range;
 use std::sync::LazyLock;
-use values::{Value, value_at};
+use values::value_at;
 
 /// The text with `***` instead of each secret.
 pub fn redact(text: &str) -> String {
@@ -140,23 +140,38 @@ fn assignments(text: &str, part: Part) -> Edits {
         let is_colon = &text[group(captures, 4)] == ":";
         let is_name_quoted = !group(captures, 2).is_empty();
         let (before, after) = (group(captures, 3), group(captures, 5));
-        // `a= b` has no value, and `a = b` has.
-        if found == Strength::None || (!is_colon && before.is_empty() && !after.is_empty()) {
+        // `a= b` has no value if `a` is weak, and `a = b` has.
+        let is_apart = !is_colon && before.is_empty() && !after.is_empty();
+        if found == Strength::None || (is_apart && found == Strength::Weak) {
             return whole.end;
         }
         let Some(value) = value_at(text, name.start, whole.end) else {
             return whole.end;
         };
-        let is_header = text[name.clone()].contains('-');
+        let (own, shown) = (&text[name.clone()], &text[value.range.clone()]);
+        // `--password= --quiet` has an empty value.
+        if is_apart && !value.is_quoted && shown.starts_with('-') {
+            return whole.end;
+        }
+        let is_header = own.contains('-');
+        let is_reason = match is_name_quoted {
+            true => names::is_reason(shown),
+            false => !is_header && is_prose(text, name.start, shown),
+        };
+        // JSON has objects and lists behind such names, whose own names decide.
+        let is_structure = is_name_quoted && shown.starts_with(['{', '[']);
         let is_secret = match (is_colon, found) {
             (false, Strength::Weak) => !value.is_number(text),
             (false, _) => true,
-            (true, _) if value.is_quoted => {
-                found == Strength::Strong || !is_key(&text[name.clone()])
+            (true, _) if value.is_quoted => found == Strength::Strong || !is_key(own),
+            (true, Strength::Weak) if is_header && own.starts_with(['x', 'X']) => true,
+            (true, Strength::Weak) => {
+                let is_count = names::is_countable(own) && value.is_number(text);
+                // `credentials::Source` is a type.
+                let is_value = !shown.starts_with(['{', '[', ':']);
+                names::is_password(own) && is_value && !is_count && !is_reason
             }
-            (true, Strength::Weak) => is_header && text[name.clone()].starts_with(['x', 'X']),
-            (true, _) if is_name_quoted => value.is_number(text),
-            (true, _) => is_header || !is_prose(text, name.start, &value),
+            (true, _) => !is_structure && !is_reason,
         };
         if !is_secret {
             return whole.end;
@@ -187,14 +202,13 @@ fn is_key(name: &str) -> bool {
 }
 
 /// Whether a name ends a clause, and the value begins the reason: `cannot read the token: permission denied`.
-fn is_prose(text: &str, name: usize, value: &Value) -> bool {
+fn is_prose(text: &str, name: usize, value: &str) -> bool {
     let line = text[..name].rsplit('\n').next().unwrap_or_default();
     let Some(before) = line.strip_suffix(' ') else {
         return false;
     };
     let follows_word = before.ends_with(|c: char| c.is_ascii_lowercase() || ":)`'\"".contains(c));
-    let value = &text[value.range.clone()];
-    follows_word && value.bytes().all(|byte| byte.is_ascii_alphabetic())
+    follows_word && names::is_reason(value)
 }
 
 pattern!(QUERY, r##"[?&]([A-Za-z0-9_.%\[\]-]+)=([^&\s"'`<>#]*)"##);

@@ -14,7 +14,7 @@ use crate::file;
 use crate::host::{FoundServer, Host, WantedServer};
 use crate::model::{Backend, Plan, ServerKind};
 use crate::problem::Problem;
-use crate::request::{Request, Setting, SettingValue, Work};
+use crate::request::{Overrides, Request, ScheduleKind, Setting, SettingValue, Work};
 use crate::strangers;
 use crate::task::{Remote, Task, Threads, check};
 use crate::topology::Topology;
@@ -63,7 +63,12 @@ fn resolve_over(
     let address = given.as_ref().map(|remote| remote.target.to_string());
     file::set(plan, &settings).map_err(PlanError::Invalid)?;
     options::apply_server(plan, &request.overrides, address)?;
-    options::apply(plan, &request.overrides)?;
+    let schedule = request.overrides.schedule.or(closed_by_setting(request));
+    let overrides = Overrides {
+        schedule,
+        ..request.overrides.clone()
+    };
+    options::apply(plan, &overrides)?;
     options::apply_trace(plan, request.trace.as_deref(), window.as_ref());
     options::apply_observing(plan, &request.observe);
     apply_work(plan, request, source, &settings, host)?;
@@ -102,12 +107,26 @@ fn is_run(request: &Request) -> bool {
 fn offered_rate(request: &Request) -> Option<Setting> {
     const RATE: &str = "schedule.rate_per_s";
     let rate = request.overrides.rate_per_s?;
-    let find = |key: &str| request.settings.iter().find(|setting| setting.key == key);
-    let SettingValue::Text(kind) = &find("schedule.kind")?.value else {
-        return None;
-    };
-    let needs_one = kind.trim_matches('"') != "closed" && find(RATE).is_none();
-    needs_one.then(|| Setting::from_text(RATE, rate.to_string()))
+    let is_open = set_schedule(request)? != ScheduleKind::Closed.as_str();
+    let mut settings = request.settings.iter();
+    let has_rate = settings.any(|setting| setting.key == RATE);
+    (is_open && !has_rate).then(|| Setting::from_text(RATE, rate.to_string()))
+}
+
+/// A closed loop that a setting names is meant as one that the option names.
+fn closed_by_setting(request: &Request) -> Option<ScheduleKind> {
+    let is_closed = set_schedule(request)? == ScheduleKind::Closed.as_str();
+    is_closed.then_some(ScheduleKind::Closed)
+}
+
+/// The kind of schedule that a setting names.
+fn set_schedule(request: &Request) -> Option<&str> {
+    let mut settings = request.settings.iter().rev();
+    let setting = settings.find(|setting| setting.key == "schedule.kind")?;
+    match &setting.value {
+        SettingValue::Text(kind) => Some(kind.trim_matches('"')),
+        _ => None,
+    }
 }
 
 /// Aims the plan, looks at the whole of it, and gives the server that is already running. `named` is the one that the plan itself

@@ -21,7 +21,7 @@ pub(crate) fn is_client(word: &str) -> bool {
 pattern!(CALL, r"\.auth[ \t]*\(([^)\n]*)");
 pattern!(
     PIPED,
-    r#"\b(?:echo|printf)(?:[ \t]+-[neE]+)*[ \t]+((?:'[^'\n]*'|"[^"\n]*"|[^|;&\n'"])+?)[ \t]*\|[ \t]*(?:\S*/)?sudo\b[^|;&\n]*[ \t](?:-[A-Za-z]*S\b|--stdin)"#
+    r#"\b(?:echo|printf)(?:[ \t]+-[neE]+)*[ \t]+((?:'[^'\n]*'|"[^"\n]*"|[^|;&\n'"])+?)[ \t]*\|[ \t]*(?:(?:\S*/)?sudo\b[^|;&\n]*[ \t](?:-[A-Za-z]*S\b|--stdin)|[^|;&\n]*[ \t]--password-stdin\b)"#
 );
 pattern!(
     HERE,

@@ -6,7 +6,7 @@ use super::pieces::Part;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strength {
     None,
-    /// Before `=`, as an option, or with a quoted value.
+    /// Before `=`, as an option, or with a quoted value. Names of [`PASSWORDS`] also before `:`.
     Weak,
     /// Always.
     Strong,
@@ -41,6 +41,8 @@ const WEAK: [&str; 11] = [
     "signature",
     "psk",
 ];
+/// Weak names that hold a secret before `:` as well.
+const PASSWORDS: [&str; 5] = ["pass", "pw", "psk", "credential", "credentials"];
 /// What makes a `key` one that opens something, and not one of a document.
 const KEYS: [&str; 15] = [
     "api",
@@ -89,6 +91,86 @@ const LITERALS: [&str; 9] = [
     "required",
 ];
 
+/// Words that begin a reason or a description behind a name, as in `wrong password: try another`. A word that is not
+/// here counts as a secret.
+const REASONS: [&str; 75] = [
+    "a",
+    "access",
+    "all",
+    "an",
+    "and",
+    "are",
+    "as",
+    "at",
+    "authentication",
+    "authorization",
+    "bad",
+    "both",
+    "broken",
+    "by",
+    "can",
+    "cannot",
+    "connection",
+    "could",
+    "denied",
+    "does",
+    "either",
+    "empty",
+    "error",
+    "expected",
+    "expired",
+    "failed",
+    "failure",
+    "file",
+    "for",
+    "forbidden",
+    "found",
+    "from",
+    "give",
+    "has",
+    "if",
+    "in",
+    "incorrect",
+    "invalid",
+    "is",
+    "it",
+    "its",
+    "malformed",
+    "may",
+    "mismatch",
+    "missing",
+    "must",
+    "name",
+    "neither",
+    "not",
+    "nothing",
+    "of",
+    "only",
+    "operation",
+    "or",
+    "permission",
+    "refused",
+    "rejected",
+    "server",
+    "stream",
+    "that",
+    "the",
+    "there",
+    "they",
+    "this",
+    "timed",
+    "to",
+    "too",
+    "try",
+    "unauthorized",
+    "unexpected",
+    "unknown",
+    "use",
+    "was",
+    "wrong",
+    "you",
+];
+
 pub(super) fn strength(name: &str, part: Part) -> Strength {
     let parts = parts(name);
     let Some(last) = parts.last() else {
@@ -121,6 +203,23 @@ pub(super) fn strength(name: &str, part: Part) -> Strength {
         true => Strength::Weak,
         false => Strength::None,
     }
+}
+
+/// Whether a weak name holds a secret before `:` as well.
+pub(super) fn is_password(name: &str) -> bool {
+    let last = parts(name).pop();
+    last.is_some_and(|last| PASSWORDS.contains(&last.as_str()))
+}
+
+/// Whether a number behind a name is a count, as in `pass: 12`.
+pub(super) fn is_countable(name: &str) -> bool {
+    parts(name).last().is_some_and(|last| last == "pass")
+}
+
+/// Whether a text behind a name begins a reason or a description.
+pub(super) fn is_reason(word: &str) -> bool {
+    let mut reasons = REASONS.iter();
+    reasons.any(|reason| word.eq_ignore_ascii_case(reason))
 }
 
 pub(super) fn is_placeholder(value: &str) -> bool {

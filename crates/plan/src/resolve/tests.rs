@@ -208,6 +208,13 @@ fn a_rate_completes_the_schedule_of_a_setting() {
         resolved("a", request("throttled")).schedule,
         Schedule::Throttled { rate_per_s }
     );
+    assert!(message("a", request("closed")).contains("closed loop has no rate"));
+}
+
+#[test]
+fn a_count_of_operations_as_a_property_has_no_time_limit() {
+    let phases = resolved("a", with_property("operationcount", "3500")).phases;
+    assert_eq!((phases.operations, phases.duration), (Some(3500), None));
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub struct Target {
     pub options: TargetOptions,
     /// Options that the driver backend can honour and the wire backend cannot: it refuses to start.
     pub unsupported_by_wire: Vec<UnsupportedOption>,
+    /// Options with `directConnection=true` that the wire backend cannot honour if the one server is a router.
+    pub unsupported_on_router: Vec<UnsupportedOption>,
     /// Options as given, with canonical names, without authentication and secrets.
     parameters: Vec<(&'static str, String)>,
     /// Options whose values are secrets; they reach the driver only.
@@ -57,6 +59,7 @@ impl PartialEq for Target {
             && self.database == other.database
             && self.options == other.options
             && self.unsupported_by_wire == other.unsupported_by_wire
+            && self.unsupported_on_router == other.unsupported_on_router
     }
 }
 
@@ -296,6 +299,7 @@ fn parse_parts(
         database,
         options: parsed.options,
         unsupported_by_wire: parsed.unsupported_by_wire,
+        unsupported_on_router: Vec::new(),
         parameters: parsed.parameters,
         secrets: Secrets(parsed.secrets),
     };
@@ -314,9 +318,18 @@ fn parse_parts(
             .collect::<Result<_, _>>()?;
     }
     if target.options.direct_connection == Some(true) {
-        // All reads go to the one server.
-        let unsupported = &mut target.unsupported_by_wire;
-        unsupported.retain(|option| !options::CHOOSE_MEMBER.contains(&option.name.as_str()));
+        // All reads go to the one server. A router chooses the member, by the mode that the reads carry.
+        let unsupported = std::mem::take(&mut target.unsupported_by_wire);
+        for option in unsupported {
+            if !options::CHOOSE_MEMBER.contains(&option.name.as_str()) {
+                target.unsupported_by_wire.push(option);
+            } else if option.name != "readPreference" {
+                target.unsupported_on_router.push(UnsupportedOption {
+                    reason: options::MODE_ONLY.into(),
+                    ..option
+                });
+            }
+        }
     }
     target.options.tls = parsed.tls.unwrap_or(is_srv || parsed.tls_is_implied);
     check_together(&target, &parsed.srv)?;

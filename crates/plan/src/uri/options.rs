@@ -21,6 +21,10 @@ pub(super) const CHOOSE_MEMBER: [&str; 3] = [
     "readPreferenceTags",
 ];
 
+/// Why the wire backend refuses a choice of members other than by `readPreference` on a router.
+pub(super) const MODE_ONLY: &str =
+    "the wire backend sends only the mode of `readPreference` to a router";
+
 /// Mechanisms that MongoDB knows and neither backend speaks.
 const OTHER_MECHANISMS: [&str; 5] = [
     "GSSAPI",

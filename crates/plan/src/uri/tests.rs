@@ -318,6 +318,20 @@ fn a_direct_connection_honours_every_read_preference() {
 }
 
 #[test]
+fn router_gets_only_the_mode_of_a_read_preference() {
+    let names = |text: &str| {
+        let parsed = target(&format!("mongodb://h/?readPreference=nearest&{text}"));
+        let options = parsed.unsupported_on_router.into_iter();
+        options.map(|option| option.name).collect::<Vec<_>>()
+    };
+    let more = "maxStalenessSeconds=120&readPreferenceTags=dc:ny";
+    assert!(names(more).is_empty(), "it is refused before");
+    let direct = names(&format!("{more}&directConnection=true"));
+    assert_eq!(direct, ["maxStalenessSeconds", "readPreferenceTags"]);
+    assert!(names("directConnection=true").is_empty());
+}
+
+#[test]
 fn mechanisms_that_nobody_here_speaks_are_refused_by_name() {
     for name in ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "PLAIN"] {
         let error = error(&format!("mongodb://u:p@h/?authMechanism={name}"));
