@@ -242,10 +242,8 @@ impl Clients {
         if let Some(in_flight) = &self.clients[client].in_flight
             && in_flight.retry_at_ns.is_none()
         {
-            // A client without a connection sends nothing: neither does the update of a read-modify-write.
-            if self.ended(client, Err(error), now_ns) {
-                let _ = self.ended(client, Err(error), now_ns);
-            }
+            // A client without a connection sends nothing.
+            let _ = self.ended(client, Err(error), now_ns);
         }
     }
 
@@ -352,7 +350,9 @@ impl Clients {
     /// read-modify-write, or its next operation.
     #[must_use]
     pub(crate) fn ended(&mut self, client: usize, outcome: Outcome, now_ns: u64) -> bool {
-        let Some(in_flight) = &mut self.clients[client].in_flight else {
+        let state = &mut self.clients[client];
+        let is_connected = state.connected;
+        let Some(in_flight) = &mut state.in_flight else {
             return false;
         };
         if in_flight.kind != OperationKind::ReadModifyWrite {
@@ -374,8 +374,8 @@ impl Clients {
         let times = in_flight.times(now_ns);
         self.core
             .part_ended(ticket, OperationKind::Read, times, outcome);
-        // On a connection that is gone nothing follows.
-        if outcome.is_err_and(OperationError::ends_pair) {
+        // On a connection that is gone nothing follows, and an update that was not sent has not failed.
+        if !is_connected || outcome.is_err_and(OperationError::ends_pair) {
             return self.finish_operation(client, outcome, now_ns);
         }
         in_flight.failed = outcome.err();

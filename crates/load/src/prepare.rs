@@ -29,6 +29,9 @@ use std::io::ErrorKind;
 const NAMESPACE_EXISTS: i32 = 48;
 /// Server code of dropping a collection that is not there.
 const NAMESPACE_NOT_FOUND: i32 = 26;
+/// Server codes of a member that is ending or not the primary any more. It keeps its connections after a step-down (since
+/// MongoDB 4.2).
+const STEPPED_DOWN: [i32; 7] = [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436];
 
 /// What a server says about itself. `None` where it does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,9 +136,9 @@ pub fn collection_state(control: &mut Control, plan: &Plan) -> Result<Collection
     })
 }
 
-/// Whether a command failed because its connection was lost, and not because the server was silent: then another
-/// connection may help.
-pub fn is_connection_lost(error: &LoadError) -> bool {
+/// Whether a command failed because its connection was lost, and not because the server was silent, or because the server
+/// is ending or not the primary any more: then another connection may help.
+pub fn needs_new_connection(error: &LoadError) -> bool {
     let LoadError::Setup { source, .. } = error else {
         return false;
     };
@@ -144,6 +147,7 @@ pub fn is_connection_lost(error: &LoadError) -> bool {
             source.kind(),
             ErrorKind::TimedOut | ErrorKind::WouldBlock | ErrorKind::Interrupted
         ),
+        Some(ControlError::Server { code, .. }) => STEPPED_DOWN.contains(code),
         _ => false,
     }
 }

@@ -216,8 +216,8 @@ impl Session<'_> {
         }
     }
 
-    /// Sizes after the run, and whether the documents that were written are there. A connection that was lost is made
-    /// again, for up to `patience` after a server that is away.
+    /// Sizes after the run, and whether the documents that were written are there. A connection that was lost, or whose
+    /// server stepped down, is made again, for up to `patience` after a server that is away.
     pub(super) fn look_back(
         &mut self,
         number: usize,
@@ -250,7 +250,7 @@ impl Session<'_> {
         self.keep_count(number, caveat);
     }
 
-    /// The collection after the run, over a new connection if the old one is lost.
+    /// The collection after the run, over a new connection if the old one is lost or its server stepped down.
     fn collection_after(
         &self,
         control: &mut Control,
@@ -260,21 +260,27 @@ impl Session<'_> {
     ) -> Result<CollectionState, Error> {
         let data = &self.plan.data;
         match prepare::collection_size(control, data) {
-            Err(error) if prepare::is_connection_lost(&error) => {}
+            Err(error) if prepare::needs_new_connection(&error) => {}
             looked => return Ok(looked?),
         }
         let until = Instant::now() + patience;
         loop {
-            match server.control() {
-                Ok(new) => *control = new,
-                Err(_) if Instant::now() < until && !self.context.cancel.requested() => {
-                    std::thread::sleep(RECONNECT_PAUSE);
-                    continue;
+            let error = match server.control() {
+                Err(error) => error,
+                Ok(new) => {
+                    *control = new;
+                    control.set_limit(Some(limit));
+                    match prepare::collection_size(control, data) {
+                        // An election can take longer than the new connection.
+                        Err(error) if prepare::needs_new_connection(&error) => Error::from(error),
+                        looked => return Ok(looked?),
+                    }
                 }
-                Err(error) => return Err(error),
+            };
+            if Instant::now() >= until || self.context.cancel.requested() {
+                return Err(error);
             }
-            control.set_limit(Some(limit));
-            return Ok(prepare::collection_size(control, data)?);
+            std::thread::sleep(RECONNECT_PAUSE);
         }
     }
 

@@ -233,6 +233,19 @@ fn nothing_follows_the_read_of_a_pair_on_a_connection_that_is_gone() {
 }
 
 #[test]
+fn update_is_not_counted_when_its_read_is_refused_and_the_connection_left() {
+    let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
+    bench.send(0, MS);
+    let stepped_down = OperationError::Server(10_107);
+    bench.clients.disconnected(0, stepped_down, 2 * MS);
+    assert!(bench.clients.operation(0).is_none());
+    assert_eq!(
+        bench.finish(4 * MS),
+        [("read", 0, 1), ("read_modify_write", 0, 1)]
+    );
+}
+
+#[test]
 fn a_failed_operation_is_sent_again_as_often_as_the_rule_says() {
     let retry = RetryRule {
         limit: 1,

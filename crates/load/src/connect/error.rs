@@ -325,7 +325,7 @@ fn closed_hint(before: usize, established: bool, tls: bool, certificate: bool) -
     const FULL: &str = "the server may have no connection left: compare `serverStatus.connections.available` with `--clients`";
     if before > 0 {
         return format!(
-            "the server took {before} connections before: it has no connection left; use fewer `--clients`, or raise its `net.maxIncomingConnections` and its limit of open files"
+            "the server took {before} connections before: it, or a proxy in front of it, may have no connection left or may be shutting down; use fewer `--clients`, or raise the server's `net.maxIncomingConnections` and its limit of open files"
         );
     }
     match (established, tls) {
@@ -407,6 +407,22 @@ mod tests {
             source: io::ErrorKind::NotFound.into(),
         };
         assert!(unknown.hint().unwrap().contains("--network host"));
+    }
+
+    #[test]
+    fn closed_connection_after_others_may_be_a_shutdown() {
+        let error = ConnectError::Closed {
+            endpoint: endpoint(),
+            step: "saying hello",
+            tls: false,
+            certificate: false,
+            before: 3,
+        };
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("took 3 connections"), "{hint}");
+        assert!(hint.contains("may be shutting down"), "{hint}");
+        assert!(hint.contains("`net.maxIncomingConnections`"), "{hint}");
+        assert!(hint.contains("`--clients`"), "{hint}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use transport::{TlsStream, Transport};
 use changes::Changes;
 use compression::{agreed_compressor, compressors};
 use discover::Probe;
-use dyno_plan::uri::{self, Credentials, Host, Target, TargetOptions};
+use dyno_plan::uri::{self, Credentials, Host, Target, TargetOptions, UnsupportedOption};
 use dyno_record::model::Event;
 use dyno_wire::bson::Document;
 use dyno_wire::handshake::{HandshakeError, HelloOptions, Role, write_hello};
@@ -85,6 +85,8 @@ pub struct Connector {
 
 struct Inner {
     options: TargetOptions,
+    /// Options that a router is to get and that no command carries.
+    unsupported_on_router: Vec<UnsupportedOption>,
     seeds: Vec<Host>,
     credentials: Option<Credentials>,
     /// `database.user`, for the question about mechanisms.
@@ -172,6 +174,7 @@ impl Connector {
                 changes: Changes::default(),
                 turn: AtomicUsize::new(0),
                 made: AtomicUsize::new(0),
+                unsupported_on_router: target.unsupported_on_router,
                 options,
                 seeds,
                 credentials,
@@ -256,7 +259,10 @@ impl Connector {
     /// [`ConnectError`].
     pub fn connect(&self) -> Result<Connected, ConnectError> {
         let offered = &self.inner.compressors;
-        let opened = self.open(offered);
+        let opened = self.open(offered).and_then(|(session, hello)| {
+            self.inner.refuse_on_router(&hello)?;
+            Ok((session, hello))
+        });
         self.inner.changes.tried(opened.as_ref().err());
         let (session, hello) = opened?;
         let compressor = agreed_compressor(offered, &hello);
@@ -287,12 +293,15 @@ impl Connector {
         let (session, hello) = self.open(&[])?;
         let limit = limit(self.inner.options.socket_timeout_ms, control::DEFAULT_LIMIT);
         let mut control = Control::new(session, hello, limit);
-        control.read_preference = self.read_preference();
+        // A router asks the primaries, so that the answers are not old ones.
+        let is_router = control.hello().is_mongos;
+        control.read_preference = self.read_preference().filter(|_| !is_router);
         Ok(control)
     }
 
-    /// Mode of the read preference that goes with reads: a member of a replica set that is connected to directly need not be the
-    /// primary, as drivers have it (server selection, topology `Single`). `None` elsewhere, and if the server cannot be reached.
+    /// Mode of the read preference that goes with reads over a direct connection: a member of a replica set need not be the
+    /// primary, as drivers have it (server selection, topology `Single`), and a router gets the mode that was given. `None`
+    /// elsewhere, and if the server cannot be reached.
     pub fn read_preference(&self) -> Option<String> {
         self.inner.read_preference(&*self.topology().ok()?)
     }
@@ -399,13 +408,26 @@ impl Inner {
     }
 
     fn read_preference(&self, topology: &Topology) -> Option<String> {
-        let is_set = matches!(topology.kind, TopologyKind::ReplicaSet { .. });
-        if !is_set || self.options.direct_connection != Some(true) {
+        if self.options.direct_connection != Some(true) {
             return None;
         }
         let given = self.options.read_preference.as_deref();
         let mode = given.filter(|&mode| mode != "primary");
-        Some(mode.unwrap_or("primaryPreferred").to_owned())
+        let mode = match topology.kind {
+            TopologyKind::ReplicaSet { .. } => mode.or(Some("primaryPreferred")),
+            TopologyKind::Sharded => mode,
+            TopologyKind::Standalone => None,
+        };
+        mode.map(str::to_owned)
+    }
+
+    /// Refuses options of a direct connection that a router would have to get.
+    fn refuse_on_router(&self, hello: &Hello) -> Result<(), ConnectError> {
+        if !hello.is_mongos || self.unsupported_on_router.is_empty() {
+            return Ok(());
+        }
+        let options = self.unsupported_on_router.clone();
+        Err(ConnectError::Unsupported { options })
     }
 
     /// The same failure with what was known of the connection.

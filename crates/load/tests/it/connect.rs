@@ -303,6 +303,32 @@ fn routers_are_taken_in_turn_and_dead_ones_left_out() {
     assert_eq!(counts, [1 + 3, 1 + 3]);
 }
 
+#[test]
+fn router_gets_the_mode_of_a_read_preference() {
+    let port = scripted::serve(|_| {
+        let mut hello = hello();
+        hello.insert("msg", "isdbgrid");
+        hello
+    });
+    let direct = |more: &str| {
+        connector(&format!(
+            "mongodb://127.0.0.1:{port}/?directConnection=true{more}"
+        ))
+    };
+    let options = ["", "&readPreference=primary", "&readPreference=secondary"];
+    let modes = options.map(|more| direct(more).read_preference());
+    assert_eq!(modes, [None, None, Some("secondary".to_owned())]);
+    direct("&readPreference=secondary").connect().unwrap();
+    let tagged = direct("&readPreference=secondary&readPreferenceTags=dc:ny");
+    let error = tagged.connect().unwrap_err();
+    let ConnectError::Unsupported { options } = &error else {
+        panic!("{error:?}")
+    };
+    let names: Vec<_> = options.iter().map(|option| option.name.as_str()).collect();
+    assert_eq!(names, ["readPreferenceTags"]);
+    tagged.control().unwrap();
+}
+
 /// Two members of a replica set of which the one with the port in `primary` is the primary.
 fn two_members(primary: &Arc<AtomicU16>) -> [u16; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());

@@ -209,6 +209,24 @@ fn a_server_that_may_not_tell_of_its_machine_is_known_without_it() {
     );
 }
 
+#[test]
+fn server_that_stepped_down_needs_a_new_connection() {
+    let needs = |code: i32| {
+        let port = scripted::serve(move |command| match command.get("count") {
+            Some(_) => doc! { "ok": 0, "code": code, "errmsg": "no" },
+            None => doc! { "isWritablePrimary": true, "maxWireVersion": 21, "ok": 1 },
+        });
+        let (target, _) = dyno_plan::uri::parse(&format!("mongodb://127.0.0.1:{port}/")).unwrap();
+        let mut control = Connector::new(&target, None).unwrap().control().unwrap();
+        let error = prepare::collection_size(&mut control, &plan(5).data).unwrap_err();
+        prepare::needs_new_connection(&error)
+    };
+    for code in [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436] {
+        assert!(needs(code), "{code}");
+    }
+    assert!(!needs(13), "it is not authorized");
+}
+
 fn a_server_that_has_gone_is_an_error_with_the_intent(start: Start) {
     let Some(server) = or_skip(start()) else {
         return;

@@ -198,11 +198,22 @@ impl Worker {
         let Some(operation) = self.clients.operation(client) else {
             return;
         };
+        let slot = &mut self.slots[client];
+        let is_write = !operation.kind.begins_with_read();
+        let is_retryable = self.retries.writes && slot.server.takes_writes && is_write;
+        if is_write
+            && !is_retryable
+            && let Some(first) = self.clients.resent_after(client)
+        {
+            // The server of the new connection would not recognise the write, and could apply it twice.
+            let now_ns = self.clock.now_ns();
+            if self.clients.ended(client, Err(first), now_ns) {
+                self.perform(client);
+            }
+            return;
+        }
         self.request_id = next_request_id(self.request_id);
         self.out.clear();
-        let slot = &mut self.slots[client];
-        let is_retryable =
-            self.retries.writes && slot.server.takes_writes && !operation.kind.begins_with_read();
         if is_retryable && self.clients.resent_after(client).is_none() {
             slot.transaction.number += 1;
         }
@@ -421,8 +432,11 @@ impl Worker {
                 return;
             }
         }
-        if reply.labels.no_writes_performed
-            && let Some(first) = self.clients.resent_after(client)
+        // If the first attempt at a write may have been applied, a second one that was refused as a whole does not say that
+        // it was not. A failure in `writeErrors` does: the server would have recognised a write that it had applied.
+        let is_refused_write = !is_read && !reply.ok;
+        if let Some(first) = self.clients.resent_after(client)
+            && (reply.labels.no_writes_performed || (is_refused_write && first.is_unsure()))
         {
             error = first;
         }
