@@ -20,6 +20,8 @@ pub struct IntervalTotals {
     pub succeeded: u64,
     /// Logical operations that failed.
     pub failed: u64,
+    /// Of several windows together: start and end of the longest time in which windows had no success.
+    pub gap_s: Option<(f64, f64)>,
     /// Mean response time of the operations that succeeded; `None` without any.
     pub response_mean_us: Option<f64>,
     /// Time average of the operations sent and not yet answered.
@@ -43,6 +45,7 @@ impl IntervalTotals {
                 duration_s: point.duration_s,
                 succeeded: point.succeeded,
                 failed: point.failed,
+                gap_s: point.gap_s,
                 mean_in_flight: point.mean_in_flight,
                 response_mean_us: time
                     .filter(|(count, _)| *count > 0)

@@ -107,6 +107,7 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
         fine: vec![
             FinePart {
                 ended: RATE / 100,
+                failed: 0,
                 response_sum_ns: 20_000_000
             };
             100

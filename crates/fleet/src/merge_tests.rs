@@ -44,6 +44,7 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
         },
         fine: vec![FinePart {
             ended: count,
+            failed: 0,
             response_sum_ns: 1,
         }],
         ..IntervalRecord::empty(phase, index, index * SECOND)

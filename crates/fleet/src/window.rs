@@ -92,7 +92,10 @@ impl WindowEncoder {
             }
         }
         for part in &window.fine {
-            blob.extend_from_slice(&part.ended.to_le_bytes());
+            for count in [part.ended, part.failed] {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                blob.extend_from_slice(&count.to_le_bytes());
+            }
             blob.extend_from_slice(&part.response_sum_ns.to_le_bytes());
         }
         (header(window), blob)
@@ -183,7 +186,8 @@ impl WindowDecoder {
         let mut fine = Vec::with_capacity(header.fine_parts);
         for _ in 0..header.fine_parts {
             fine.push(FinePart {
-                ended: number(&mut rest)?,
+                ended: short_number(&mut rest)?.into(),
+                failed: short_number(&mut rest)?.into(),
                 response_sum_ns: number(&mut rest)?,
             });
         }
@@ -210,8 +214,7 @@ impl WindowDecoder {
     }
 
     fn histogram(&mut self, rest: &mut &[u8]) -> Result<Histogram<u64>, String> {
-        let length = take(rest, 4)?;
-        let length = u32::from_le_bytes(length.try_into().map_err(|_| "no length")?);
+        let length = short_number(rest)?;
         let bytes = take(rest, length as usize)?;
         let histogram = self
             .reader
@@ -237,6 +240,13 @@ fn operation_name(name: &str) -> Result<&'static str, String> {
 fn number(rest: &mut &[u8]) -> Result<u64, String> {
     let bytes = take(rest, 8)?;
     Ok(u64::from_le_bytes(
+        bytes.try_into().map_err(|_| "no number")?,
+    ))
+}
+
+fn short_number(rest: &mut &[u8]) -> Result<u32, String> {
+    let bytes = take(rest, 4)?;
+    Ok(u32::from_le_bytes(
         bytes.try_into().map_err(|_| "no number")?,
     ))
 }
@@ -286,6 +296,7 @@ mod tests {
             fine: vec![
                 FinePart {
                     ended: 10,
+                    failed: 2,
                     response_sum_ns: 99
                 };
                 100

@@ -234,6 +234,7 @@ impl Part {
         let place = times.end_ns.saturating_sub(self.start_ns) / FINE_NS;
         if let Some(part) = self.fine.get_mut(place as usize) {
             part.ended += 1;
+            part.failed += u64::from(!succeeded);
             part.response_sum_ns += times.end_ns.saturating_sub(times.intended_ns);
         }
     }
@@ -317,6 +318,7 @@ impl Part {
         }
         for (total, part) in total.fine.iter_mut().zip(&self.fine) {
             total.ended += part.ended;
+            total.failed += part.failed;
             total.response_sum_ns += part.response_sum_ns;
         }
         for kind in OperationKind::ALL {
@@ -505,6 +507,7 @@ mod tests {
         assert_eq!((ended.len(), ended.iter().sum::<u64>()), (100, 6));
         assert_eq!((ended[0], ended[1], ended[99]), (2, 2, 2));
         assert_eq!(fine[1].response_sum_ns, 2 * FINE_NS);
+        assert_eq!([0, 1, 99].map(|place| fine[place].failed), [0, 2, 0]);
         part.reset(PhaseKind::Measure, 1, 6 * SECOND_NS);
         assert!(part.fine.iter().all(|part| *part == FinePart::default()));
     }

@@ -7,12 +7,14 @@ use crate::writer::FINE;
 use std::path::Path;
 
 /// A part of a recording window. Its length is [`FINE_NS`](crate::interval::FINE_NS).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FinePoint {
     /// Start, from the start of the run.
     pub start_s: f64,
     /// Logical operations that ended, failures included.
     pub ended: u64,
+    /// Those of them that failed; 0 in older records.
+    pub failed: u64,
     /// Sum of their response times.
     pub response_sum_us: f64,
 }
@@ -30,6 +32,7 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<FinePoint>, RecordError> {
         points.push(FinePoint {
             start_s: row.start_ns as f64 / 1e9,
             ended: row.ended,
+            failed: row.failed,
             response_sum_us: row.response_sum_ns as f64 / 1e3,
         });
     }

@@ -86,6 +86,9 @@ pub struct FleetAgentRecord {
     /// Each difference between the two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placed_otherwise: Vec<String>,
+    /// Time of the warm-up and measure phase in which none of its threads ran.
+    #[serde(default)]
+    pub stopped_s: f64,
     /// Its host; absent in records of earlier versions.
     pub environment: Option<Environment>,
     /// What its host says of itself that is not good for a measurement.

@@ -104,6 +104,8 @@ pub const FINE_NS: u64 = 10_000_000;
 pub struct FinePart {
     /// Logical operations that ended, failures included.
     pub ended: u64,
+    /// Those of them that failed.
+    pub failed: u64,
     /// Sum of their response times in nanoseconds.
     pub response_sum_ns: u64,
 }
@@ -158,6 +160,7 @@ impl IntervalRecord {
         }
         for (part, more) in self.fine.iter_mut().zip(&more.fine) {
             part.ended += more.ended;
+            part.failed += more.failed;
             part.response_sum_ns += more.response_sum_ns;
         }
         self.add_counts(more)?;

@@ -175,6 +175,37 @@ pub struct RecordedPhases {
     pub operations: Option<u64>,
 }
 
+impl RecordedPhases {
+    /// Measuring time in seconds; `None` if it is not known.
+    pub fn duration_s(&self) -> Option<f64> {
+        seconds(self.duration.as_deref()?)
+    }
+}
+
+/// The time of a text such as `1m30s`.
+fn seconds(text: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 7] = [
+        ("ns", 1e-9),
+        ("us", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("d", 86_400.0),
+    ];
+    let (mut rest, mut sum_s) = (text, 0.0);
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let (number, after) = rest.split_at(end);
+        let end = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
+        let (_, factor_s) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        sum_s += number.trim().parse::<f64>().ok()? * factor_s;
+        rest = after;
+    }
+    (!text.is_empty()).then_some(sum_s)
+}
+
 /// What is watched while a plan is run, and who is told.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -233,6 +264,21 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn times_of_several_units_are_read() {
+        let all = ["30s", "1m30s", "500ms", "1h", "", "soon", "5"];
+        let expected = [
+            Some(30.0),
+            Some(90.0),
+            Some(0.5),
+            Some(3600.0),
+            None,
+            None,
+            None,
+        ];
+        assert_eq!(all.map(seconds), expected);
+    }
 
     #[test]
     fn a_plan_is_read_by_its_fields() {

@@ -59,6 +59,8 @@ pub struct IntervalPoint {
     pub succeeded: u64,
     /// Logical operations that failed.
     pub failed: u64,
+    /// Of a point of several windows: start and end of the longest time in which windows had no success.
+    pub gap_s: Option<(f64, f64)>,
     /// Time average of the operations sent and not yet answered.
     pub mean_in_flight: f64,
     /// What became of the arrivals; zeros with a closed loop.

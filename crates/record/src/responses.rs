@@ -27,8 +27,10 @@ pub struct WindowResponses {
     /// Logical operations that failed.
     pub failed: u64,
     /// Response times in nanoseconds, ascending, each with the number of operations that had it. Values are
-    /// those of the histogram's buckets, exact to three digits.
+    /// the largest ones of the histogram's buckets, as in all percentiles, exact to three digits.
     pub response_ns: Vec<(u64, u64)>,
+    /// Exact sum of the response times.
+    pub response_sum_ns: u128,
 }
 
 /// Reads the windows of one phase. Memory is that of the different values, not of the operations.
@@ -171,6 +173,7 @@ impl WindowResponses {
         self.failed += next.failed;
         let own = std::mem::take(&mut self.response_ns);
         self.response_ns = merged(own, &next.response_ns);
+        self.response_sum_ns += next.response_sum_ns;
     }
 }
 
@@ -223,6 +226,10 @@ fn of_window(
     let row = &window.interval;
     let is_one = |name: &str| operation.is_some_and(|wanted| wanted == name);
     let one = window.operations.iter().find(|row| is_one(&row.operation));
+    let rows = window.operations.iter();
+    let sums = rows
+        .filter(|row| is_wanted(&row.operation))
+        .map(|row| row.response_sum_ns);
     WindowResponses {
         start_s: row.start_ns as f64 / 1e9,
         duration_s: row.duration_ns as f64 / 1e9,
@@ -235,6 +242,7 @@ fn of_window(
             None => row.failed,
             Some(_) => one.map_or(0, |row| row.errors),
         },
-        response_ns: counts.middles().collect(),
+        response_ns: counts.buckets().collect(),
+        response_sum_ns: sums.sum(),
     }
 }

@@ -135,6 +135,8 @@ rows! {
         start_ns: u64,
         ended: u64,
         response_sum_ns: u64,
+        ;
+        failed: u64,
     }
 
     /// One operation in one recording window: a row of `series/operations.csv`.

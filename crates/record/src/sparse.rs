@@ -70,12 +70,10 @@ impl SparseHistogram {
         counts.fold(0, u64::saturating_add)
     }
 
-    /// The middle of each counter that is not 0, with its count.
-    pub(crate) fn middles(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.counts.iter().map(|(counter, count)| {
-            let (lowest, length) = range(*counter);
-            (lowest + length / 2, *count)
-        })
+    /// The largest value of each counter that is not 0, with its count.
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.counts.iter();
+        counts.map(|(counter, count)| (highest(*counter), *count))
     }
 
     /// As [`Histogram::value_at_quantile`].
@@ -153,13 +151,10 @@ mod tests {
             .iter_recorded()
             .map(|value| {
                 let highest = value.value_iterated_to();
-                (highest, all.median_equivalent(highest))
+                (all.lowest_equivalent(highest), highest)
             })
             .collect();
-        let own = (0..*COUNTERS).map(|counter| {
-            let (lowest, length) = range(counter);
-            (highest(counter), lowest + length / 2)
-        });
+        let own = (0..*COUNTERS).map(|counter| (range(counter).0, highest(counter)));
         assert_eq!(own.collect::<Vec<_>>(), known);
     }
 
@@ -175,11 +170,9 @@ mod tests {
             let expected = dense.value_at_quantile(quantile);
             assert_eq!(sparse.value_at_quantile(quantile), expected, "{quantile}");
         }
-        let middles = dense.iter_recorded().map(|value| {
-            let middle = dense.median_equivalent(value.value_iterated_to());
-            (middle, value.count_at_value())
-        });
-        assert!(sparse.middles().eq(middles));
+        let recorded = dense.iter_recorded();
+        let buckets = recorded.map(|value| (value.value_iterated_to(), value.count_at_value()));
+        assert!(sparse.buckets().eq(buckets));
         assert_eq!(SparseHistogram::default().value_at_quantile(0.5), 0);
     }
 }

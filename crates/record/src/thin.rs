@@ -29,6 +29,10 @@ struct OpenPoint {
     start_ns: u64,
     duration_ns: u64,
     counts: WindowCounts,
+    /// Start and end of the windows without success up to the last one, in nanoseconds; `None` if that had some.
+    idle_ns: Option<(u64, u64)>,
+    /// The longest of them.
+    gap_ns: Option<(u64, u64)>,
     operations: Vec<OpenSeries>,
 }
 
@@ -88,7 +92,13 @@ impl Thinner {
             return;
         };
         let place = (open.phase, open.index, open.start_ns, open.duration_ns);
-        let interval = interval_point(place, &open.counts);
+        let in_s = |time_ns: u64| time_ns as f64 / NS_PER_S;
+        let interval = IntervalPoint {
+            gap_s: open
+                .gap_ns
+                .map(|(start_ns, end_ns)| (in_s(start_ns), in_s(end_ns))),
+            ..interval_point(place, &open.counts)
+        };
         let (start_s, duration_s) = (interval.start_s, interval.duration_s);
         self.intervals.push(interval);
         self.series
@@ -117,6 +127,8 @@ impl OpenPoint {
             start_ns: first.start_ns,
             duration_ns: 0,
             counts: WindowCounts::default(),
+            idle_ns: None,
+            gap_ns: None,
             operations: Vec::new(),
         }
     }
@@ -125,6 +137,13 @@ impl OpenPoint {
         self.windows += 1;
         self.duration_ns += window.interval.duration_ns;
         self.counts.add(&window.interval.counts());
+        self.idle_ns = (window.interval.succeeded == 0).then(|| {
+            let start_ns = window.interval.start_ns;
+            let first_ns = self.idle_ns.map_or(start_ns, |(first_ns, _)| first_ns);
+            (first_ns, start_ns + window.interval.duration_ns)
+        });
+        let length_ns = |span: &Option<(u64, u64)>| span.map_or(0, |(start, end)| end - start);
+        self.gap_ns = std::cmp::max_by_key(self.gap_ns, self.idle_ns, length_ns);
         for row in &window.operations {
             let series = self.series(&row.operation);
             series.point.count += row.count;
@@ -205,6 +224,7 @@ fn interval_point(
         duration_s: duration_ns as f64 / NS_PER_S,
         succeeded: counts.succeeded,
         failed: counts.failed,
+        gap_s: None,
         mean_in_flight: counts.in_flight_ns as f64 / duration_ns.max(1) as f64,
         arrivals: counts.arrivals,
         reconnects: counts.reconnects,

@@ -208,6 +208,7 @@ impl RunWriter {
                 start_ns,
                 ended: part.ended,
                 response_sum_ns: part.response_sum_ns,
+                failed: part.failed,
             })
             .collect()
     }

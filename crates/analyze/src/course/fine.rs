@@ -97,6 +97,7 @@ mod tests {
                 FinePoint {
                     start_s,
                     ended,
+                    failed: 0,
                     response_sum_us: ended as f64 * each_us,
                 }
             })

@@ -135,7 +135,8 @@ fn sample(window: &WindowResponses) -> IntervalSample {
     IntervalSample {
         duration_s: window.duration_s,
         operations: window.succeeded,
-        times: SparseHistogram::from_counts(window.response_ns.iter().copied()),
+        times: SparseHistogram::from_counts(window.response_ns.iter().copied())
+            .with_sum(window.response_sum_ns as f64),
     }
 }
 

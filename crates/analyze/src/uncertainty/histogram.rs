@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 /// Counts by value, of one recording interval.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseHistogram {
     counts: BTreeMap<u64, u64>,
+    sum: f64,
 }
 
 impl SparseHistogram {
@@ -16,9 +17,16 @@ impl SparseHistogram {
         for (value, count) in counts {
             if count > 0 {
                 *histogram.counts.entry(value).or_default() += count;
+                histogram.sum += value as f64 * count as f64;
             }
         }
         histogram
+    }
+
+    /// With the exact sum of the values, which those of buckets are not.
+    pub fn with_sum(mut self, sum: f64) -> SparseHistogram {
+        self.sum = sum;
+        self
     }
 
     /// Number of values recorded.
@@ -33,13 +41,8 @@ impl SparseHistogram {
 
     /// Arithmetic mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
-        let sum: f64 = self
-            .counts
-            .iter()
-            .map(|(value, count)| *value as f64 * *count as f64)
-            .sum();
         let total = self.total();
-        (total > 0).then(|| sum / total as f64)
+        (total > 0).then(|| self.sum / total as f64)
     }
 }
 
@@ -77,13 +80,7 @@ impl HistogramTable {
                 .map(|(value, count)| (bucket(value), *count))
                 .collect()
         };
-        let total = |histogram: &SparseHistogram| {
-            let entries = histogram.counts.iter();
-            let sum: f64 = entries
-                .map(|(value, count)| *value as f64 * *count as f64)
-                .sum();
-            (histogram.total() as f64, sum)
-        };
+        let total = |histogram: &SparseHistogram| (histogram.total() as f64, histogram.sum);
         let totals = histograms.clone().map(total).collect();
         let rows: Vec<Vec<(usize, u64)>> = histograms.map(row).collect();
         let group = |row: &Vec<(usize, u64)>| {

@@ -230,6 +230,7 @@ impl Scene {
                 duration_s: 1.0,
                 succeeded: (self.rate)(second),
                 failed: 0,
+                gap_s: None,
                 mean_in_flight: self.in_flight,
                 arrivals: Arrivals::default(),
                 reconnects: 0,

@@ -351,9 +351,9 @@ pub struct TuneAnswer {
     pub baseline: Figure,
     /// Standard deviation of a run, as a share.
     pub noise_ratio: f64,
-    /// Gain that would most likely have been seen, as a share: by the pairs of the last confirmation, with the confidence that it
-    /// needed, in four of five cases, or, where nothing was found and that is more, the largest that is left possible of any setting
-    /// that was compared.
+    /// As a share. If nothing was found, a gain of this or more is ruled out with 95 % confidence: the largest of the margin, of the
+    /// upper ends of the intervals of all settings that were confirmed, and of what the search leaves possible of others. Else the
+    /// gain that the pairs of the confirmation would most likely have shown, in four of five cases.
     pub visible_ratio: f64,
     /// Runs before any change that were set aside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -373,7 +373,7 @@ pub struct TuneAnswer {
     pub candidate: Option<BTreeMap<String, String>>,
     /// What the search has learned of each knob.
     pub effects: Vec<KnobEffect>,
-    /// The runs of the last confirmation compared as `dyno ab` does, defaults as A: what explains the gain.
+    /// The runs of the confirmation compared as `dyno ab` does, defaults as A: what explains the gain.
     pub comparison: Option<Box<AbAnswer>>,
 }
 
@@ -385,16 +385,23 @@ impl TuneOptions {
 }
 
 impl TuneAnswer {
-    /// The comparison of the settings of the answer with those before, or of the candidate that was not confirmed.
-    pub fn confirmation(&self) -> Option<&TuneTrial> {
+    /// The comparisons with the settings before that [`ratio`](Self::ratio) is of: the last one of the settings of the answer, or
+    /// all of the candidate that was not confirmed.
+    pub fn confirmations(&self) -> impl Iterator<Item = &TuneTrial> {
         let settings = self.candidate.as_ref().unwrap_or(&self.settings);
-        let is_it = |trial: &&TuneTrial| {
-            trial.purpose == TunePurpose::Confirm && trial.settings == *settings
+        let all = self.trials.iter().rev();
+        let of_them = all.filter(move |trial| {
+            let is_confirmation = trial.purpose == TunePurpose::Confirm;
+            is_confirmation && trial.ratio.is_some() && trial.settings == *settings
+        });
+        let most = match self.candidate {
+            Some(_) => self.trials.len(),
+            None => 1,
         };
-        self.trials.iter().rev().find(is_it)
+        of_them.take(most)
     }
 
-    /// Whether there is nothing to gain but what is of no interest: a gain larger than this share would most likely have been seen.
+    /// Whether there is nothing to gain but what is of no interest: a gain larger than this share is ruled out.
     pub fn shows(&self, margin_ratio: f64) -> bool {
         self.was_compared() && self.visible_ratio <= margin_ratio
     }

@@ -15,6 +15,7 @@ fn windows_have_the_response_times_of_all_operations_or_of_one() {
     assert_eq!((second.succeeded, second.failed), (11, 1));
     let count: u64 = second.response_ns.iter().map(|(_, count)| count).sum();
     assert_eq!(count, 11);
+    assert_eq!(second.response_sum_ns, 85_000_000);
     // Reads of 2 to 11 ms and one update of 20 ms, exact to three digits.
     for (found, expected_ms) in second.response_ns.iter().zip((2..=11).chain([20])) {
         let expected = f64::from(expected_ms) * 1e6;

@@ -497,7 +497,7 @@ fn parts_of_windows_are_kept_as_long_as_they_are_whole() {
     let fine = Run::open(&directory).unwrap().fine;
     // Those of the windows of the measured time.
     assert_eq!(fine.len(), 2 * crate::common::FINE.len());
-    assert_eq!(fine[1].ended, crate::common::FINE[1].ended);
+    assert_eq!((fine[1].ended, fine[1].failed), (3, 0));
     assert_eq!(
         fine[1].response_sum_us,
         crate::common::FINE[1].response_sum_ns as f64 / 1e3
@@ -505,6 +505,8 @@ fn parts_of_windows_are_kept_as_long_as_they_are_whole() {
     assert!((fine[1].start_s - fine[0].start_s - 0.01).abs() < 1e-9);
     let path = directory.join("series/fine.csv");
     let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace(",7000000,0", ",7000000,2")).unwrap();
+    assert_eq!(Run::open(&directory).unwrap().fine[1].failed, 2);
     fs::write(&path, &text[..text.len() - 2]).unwrap();
     assert_eq!(Run::open(&directory).unwrap().fine.len(), fine.len() - 1);
     // A run of a version that did not write them.

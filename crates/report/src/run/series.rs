@@ -292,6 +292,7 @@ mod tests {
             duration_s: 1.0,
             succeeded: 100,
             failed: 0,
+            gap_s: None,
             mean_in_flight: 1.0,
             arrivals: Default::default(),
             reconnects: 0,

@@ -19,24 +19,34 @@ const RATE: u64 = 38_900;
 /// Length of the measure phase.
 const WINDOWS: u64 = 30;
 
+/// With the sum of its times.
+fn timed(window: WindowResponses) -> WindowResponses {
+    let times = window.response_ns.iter();
+    WindowResponses {
+        response_sum_ns: times
+            .map(|(time_ns, count)| u128::from(time_ns * count))
+            .sum(),
+        ..window
+    }
+}
+
 /// Windows of one second with about this many operations each, one in a thousand of them slow.
 fn windows(count: u64, per_window: u64) -> Vec<WindowResponses> {
     (0..count)
         .map(|place| {
             let succeeded = per_window + place * 37 % 101;
             let slow = succeeded / 1000;
-            WindowResponses {
+            timed(WindowResponses {
                 start_s: place as f64,
                 duration_s: 1.0,
-                is_outside: false,
                 succeeded,
-                failed: 0,
                 response_ns: vec![
                     (190_000 + place * 17 % 5 * 1000, succeeded / 2),
                     (217_000, succeeded - succeeded / 2 - slow),
                     (900_000 + place * 13 % 7 * 10_000, slow),
                 ],
-            }
+                ..WindowResponses::default()
+            })
         })
         .collect()
 }
@@ -292,14 +302,13 @@ fn a_percentile_with_nothing_beyond_has_no_interval() {
 fn operations_that_end_after_the_planned_end_are_in_all_figures() {
     let mut late = windows(30, RATE);
     // An outage held these operations back; they end within 0.3 s.
-    late.push(WindowResponses {
+    late.push(timed(WindowResponses {
         start_s: 30.0,
         duration_s: 0.3,
-        is_outside: false,
         succeeded: 60_000,
-        failed: 0,
         response_ns: vec![(9_970_000_000, 60_000)],
-    });
+        ..WindowResponses::default()
+    }));
     let whole = whole(&late);
     let found = analysis(&run_of(late)).figures;
     let percent = |percent| Statistic::Percentile { percent };

@@ -19,10 +19,12 @@ pub(crate) const OFFERED_PER_S: f64 = 12.0;
 pub(crate) const FINE: [FinePart; 2] = [
     FinePart {
         ended: 0,
+        failed: 0,
         response_sum_ns: 0,
     },
     FinePart {
         ended: 3,
+        failed: 0,
         response_sum_ns: 7_000_000,
     },
 ];

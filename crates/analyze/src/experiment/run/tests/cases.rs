@@ -140,6 +140,7 @@ fn windows_of(counts: impl Fn(u64) -> u64) -> PhaseResponses {
     for (place, window) in windows.iter_mut().enumerate() {
         window.succeeded = counts(place as u64);
         window.response_ns = vec![(200_000, window.succeeded)];
+        window.response_sum_ns = u128::from(200_000 * window.succeeded);
     }
     PhaseResponses {
         operations: BTreeMap::new(),

@@ -140,6 +140,7 @@ impl Scene {
                 duration_s: 1.0,
                 succeeded: RATE,
                 failed: 0,
+                gap_s: None,
                 mean_in_flight: 8.0,
                 arrivals: Arrivals::default(),
                 reconnects: 0,
