@@ -5,8 +5,9 @@ mod coverage;
 mod premises;
 pub mod work;
 
-use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
+use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread};
 use crate::uncertainty::mean::of_repetitions;
+use crate::uncertainty::series::standard_deviation;
 use coverage::{Coverage, Span};
 use dyno_record::consumption::{Consumption, Counted, Unknown};
 use dyno_record::experiment::{
@@ -344,13 +345,23 @@ fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
     first.values.iter().filter_map(mean).collect()
 }
 
-/// The costs of candidates relative to those of baselines, of pairs of runs: 0 without an interval where no candidate has any of what
-/// each baseline has. What else is 0 in a run has no ratio, and prices in several currencies neither.
+/// The costs of candidates relative to those of baselines, of pairs of runs.
 pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
-    let Some([first, _]) = pairs.first() else {
+    let sides = [0_usize, 1].map(|side| pairs.iter().map(|pair| pair[side]).collect::<Vec<_>>());
+    ratios_of_sides([&sides[0], &sides[1]], ratio_of_pairs)
+}
+
+/// The costs of candidates relative to those of baselines, with the ratio that the logarithms of both have: 0 without an interval
+/// where no candidate has any of what each baseline has. What else is 0 in a run has no ratio, and prices in several currencies
+/// neither.
+fn ratios_of_sides(
+    sides: [&[&Costs]; 2],
+    ratio: fn(baseline: &[f64], candidate: &[f64]) -> Figure,
+) -> Vec<CostRatio> {
+    let Some(first) = sides[0].first().filter(|_| !sides[1].is_empty()) else {
         return Vec::new();
     };
-    let all = || pairs.iter().flatten();
+    let all = || sides.iter().copied().flatten();
     let is_one_currency = all().all(|costs| costs.currency == first.currency);
     let of_kind = |cost: &Cost| {
         let is_price = cost.kind == CostKind::Price;
@@ -358,14 +369,11 @@ pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
             return None;
         }
         let side = |side: usize| -> Option<Vec<f64>> {
-            let values = pairs
-                .iter()
-                .map(|pair| Some(pair[side].of(cost.kind)?.value));
-            values.collect()
+            let values = sides[side].iter();
+            values.map(|one| Some(one.of(cost.kind)?.value)).collect()
         };
         let log = |value: &f64| (*value > 0.0).then(|| value.ln());
         let logs = |values: &[f64]| values.iter().map(log).collect::<Option<Vec<f64>>>();
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let (baseline, candidate) = (logs(&side(0)?)?, side(1)?);
         let compared = |candidate: f64, ratio: Figure| CostRatio {
             kind: cost.kind,
@@ -378,31 +386,64 @@ pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
             return Some(compared(0.0, Figure::bare(0.0)));
         }
         let candidate = logs(&candidate)?;
-        let differences: Vec<f64> = baseline
-            .iter()
-            .zip(&candidate)
-            .map(|(a, b)| b - a)
-            .collect();
-        let found = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
-        let ratio = Figure {
-            value: mean(&differences).exp(),
-            low: found.map(|found| found.low.exp()),
-            high: found.map(|found| found.high.exp()),
-        };
+        let ratio = ratio(&baseline, &candidate);
         Some(compared(mean(&candidate).exp(), ratio))
     };
     first.values.iter().filter_map(of_kind).collect()
 }
 
-/// The same of two runs of which only the records are there.
-pub(crate) fn ratios_of_runs([a, b]: [&[RunDocument]; 2]) -> Vec<CostRatio> {
-    let pairs = a.iter().zip(b);
-    let pairs: Option<Vec<[Costs; 2]>> = pairs
-        .map(|(a, b)| Some([of_measure(a)?, of_measure(b)?]))
-        .collect();
-    let pairs = pairs.unwrap_or_default();
-    let pairs: Vec<[&Costs; 2]> = pairs.iter().map(|[a, b]| [a, b]).collect();
-    ratios(&pairs)
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The geometric mean of the ratios of pairs, with Student's interval of its logarithm.
+fn ratio_of_pairs(baseline: &[f64], candidate: &[f64]) -> Figure {
+    let pairs = baseline.iter().zip(candidate);
+    let differences: Vec<f64> = pairs.map(|(a, b)| b - a).collect();
+    let found = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
+    Figure {
+        value: mean(&differences).exp(),
+        low: found.map(|found| found.low.exp()),
+        high: found.map(|found| found.high.exp()),
+    }
+}
+
+/// The ratio of the geometric means of runs that do not form pairs, with Welch's interval. As in
+/// [`compare_sides`](crate::comparison::compare_sides), a side with one run varies as the other one does.
+fn ratio_of_independent(baseline: &[f64], candidate: &[f64]) -> Figure {
+    let sides = [baseline, candidate];
+    let value = (mean(candidate) - mean(baseline)).exp();
+    let own = sides.map(|logs| {
+        (logs.len() > 1).then(|| Spread {
+            deviation: standard_deviation(logs),
+            degrees_of_freedom: logs.len() as f64 - 1.0,
+        })
+    });
+    let Some((a, b)) = own[0].or(own[1]).zip(own[1].or(own[0])) else {
+        return Figure::bare(value);
+    };
+    let mut spread = Spread::of_ratio(a.of_mean(baseline.len()), b.of_mean(candidate.len()));
+    if own.iter().any(Option::is_none) {
+        // Both rest on the runs of one side.
+        spread.degrees_of_freedom = a.degrees_of_freedom;
+    }
+    let found = spread.interval(value, DEFAULT_CONFIDENCE_RATIO);
+    Figure {
+        value,
+        low: found.map(|found| found.low),
+        high: found.map(|found| found.high),
+    }
+}
+
+/// The costs of the runs of one side relative to those of the other, which do not form pairs. Empty unless all runs have costs.
+pub(crate) fn ratios_of_runs(sides: [&[RunDocument]; 2]) -> Vec<CostRatio> {
+    let [Some(a), Some(b)] =
+        sides.map(|runs| runs.iter().map(of_measure).collect::<Option<Vec<Costs>>>())
+    else {
+        return Vec::new();
+    };
+    let [a, b] = [&a, &b].map(|runs| runs.iter().collect::<Vec<&Costs>>());
+    ratios_of_sides([&a, &b], ratio_of_independent)
 }
 
 /// One kind of cost of each run; `None` unless all know it.

@@ -290,5 +290,6 @@ fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
         0.0
     };
     let missing = 1.0 - phase.achieved_rate_per_s * phase.duration_s / judged_s / offered;
-    (missing > RATE_SHORTFALL_RATIO.max(chance)).then_some((offered, missing))
+    let shown = 1.0 - phase.achieved_rate_per_s / offered;
+    (missing > RATE_SHORTFALL_RATIO.max(chance)).then_some((offered, shown))
 }

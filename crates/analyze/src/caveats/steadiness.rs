@@ -24,22 +24,42 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
     let statement = match found.verdict {
         SteadyState::Steady | SteadyState::Undecided => return None,
         SteadyState::Trend { change_ratio } => {
-            statement!("trend", subject = subject, change = percent(change_ratio))
+            let change = percent(of_first(change_ratio));
+            statement!("trend", subject = subject, change = change)
         }
         SteadyState::Step { change_ratio } => {
-            statement!("step", subject = subject, change = percent(change_ratio))
+            let change = percent(of_first(change_ratio));
+            statement!("step", subject = subject, change = change)
         }
         SteadyState::Shift {
             position,
             change_ratio,
-        } => statement!(
-            "shift",
-            subject = subject,
-            change = percent(change_ratio),
-            after = seconds(length_s(&windows[..position]))
-        ),
+        } => {
+            let (before, after) = windows.split_at(position);
+            let mean = match found.subject {
+                Subject::ResponseTime => mean_response,
+                Subject::Rate => mean_rate,
+            };
+            let change = || Some(mean(after)? / mean(before)? - 1.0);
+            statement!(
+                "shift",
+                subject = subject,
+                change = percent(change().unwrap_or(change_ratio)),
+                after = seconds(length_s(before))
+            )
+        }
     };
     Some(of_measure(CaveatKind::NotSteady, statement))
+}
+
+/// A change between the two ends, or the two halves, as a share of the first instead of the mean: nothing falls by more than all of it.
+fn of_first(change_ratio: f64) -> f64 {
+    let first = 1.0 - change_ratio / 2.0;
+    if first > 0.0 {
+        change_ratio / first
+    } else {
+        change_ratio
+    }
 }
 
 /// The start of the measure phase was still a warm-up.

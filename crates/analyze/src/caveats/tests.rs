@@ -106,6 +106,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         duration_s: 1.0,
         succeeded: 10_000,
         failed: 0,
+        gap_s: None,
         response_mean_us: Some(800.0),
         mean_in_flight: 4.0,
     };
@@ -487,6 +488,18 @@ fn a_collapse_is_named_with_its_place() {
         found[0].statement.to_string().contains("after: 24 s"),
         "{found:?}"
     );
+    assert_eq!(found[0].statement.number("change"), Some(-0.5));
+}
+
+#[test]
+fn nothing_falls_by_more_than_all_of_it() {
+    let (document, mut intervals) = sound();
+    for (i, window) in intervals.iter_mut().enumerate() {
+        window.succeeded = 10_000 - 340 * i as u64;
+    }
+    let found = caveats(&document, &intervals);
+    let change = found[0].statement.number("change").unwrap();
+    assert!((-1.0..-0.8).contains(&change), "{change}");
 }
 
 #[test]

@@ -471,6 +471,38 @@ fn ratios_of_pairs_have_students_interval_of_their_logarithm() {
     );
 }
 
+#[test]
+fn ratios_of_independent_runs_use_all_of_them_and_welchs_interval() {
+    let runs = |all: &[f64]| -> Vec<RunDocument> {
+        let with = |cpu_s: &f64| {
+            let mut run = document();
+            run.consumption[0].server_cpu_s = Some(*cpu_s);
+            run
+        };
+        all.iter().map(with).collect()
+    };
+    let compared = |a: &[f64], b: &[f64]| {
+        let found = ratios_of_runs([&runs(a), &runs(b)]).into_iter();
+        let mut found = found.filter(|one| one.kind == CostKind::ServerCpu);
+        found.next().expect("all runs know it")
+    };
+    let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-3;
+    // The logarithms of A deviate by ln 1.25, those of B do not: t with two degrees of freedom is 4.303.
+    let one = compared(&[4.0, 6.25, 5.0], &[10.0, 10.0]);
+    assert!(near(one.baseline, 50.0), "{one:?}");
+    assert!(near(one.ratio.value, 2.0), "{one:?}");
+    let factor = (4.303 * 1.25_f64.ln() / 3.0_f64.sqrt()).exp();
+    let (low, high) = one.ratio.low.zip(one.ratio.high).expect("A has three runs");
+    assert!(near(low, 2.0 / factor), "{one:?}");
+    assert!(near(high, 2.0 * factor), "{one:?}");
+    // A single run varies as those of the other side do.
+    let one = compared(&[4.0, 5.0, 6.25], &[10.0]);
+    let deviation = 1.25_f64.ln() * (1.0 / 3.0 + 1.0_f64).sqrt();
+    let high = one.ratio.high.expect("A has three runs");
+    assert!(near(high, 2.0 * (4.303 * deviation).exp()), "{one:?}");
+    assert_eq!(compared(&[5.0], &[10.0]).ratio.high, None);
+}
+
 /// A recorded run, with this CPU time of the servers and as much to each side.
 fn run_with(us: f64, error_us: f64) -> Figures {
     let golden = include_str!("../../../record/tests/golden/experiments/xmax.json");

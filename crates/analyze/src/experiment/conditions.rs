@@ -17,6 +17,18 @@ const UNKNOWN: &str = "unknown";
 /// What may change when an experiment is resumed, as a server may have moved.
 const ADDRESS: &str = "server address";
 
+/// Facts with this prefix are sizes of memory in bytes.
+const MEMORY: &str = "memory of ";
+
+/// Sizes that servers derive from the memory of their machine. Where a plan sets them, the plans must be the same.
+const CACHE: [&str; 2] = ["cache", "cache_bytes"];
+
+/// Memory that differs by less than this share is the same: balloons of virtual machines and updates of kernels change it.
+const SAME_MEMORY_RATIO: f64 = 0.05;
+
+/// Follows the value that a run has set, in a parameter that somebody changed until the end of the run.
+const AT_FIRST: &str = " at first, ";
+
 /// The conditions of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
@@ -59,7 +71,7 @@ impl Conditions {
         let mut found = Vec::new();
         for (what, before) in self.client.iter().chain(servers) {
             let now = later.client.get(what).or(later.server.get(what));
-            if let Some(now) = now.filter(|now| *now != before) {
+            if let Some(now) = now.filter(|now| !is_same(what, before, now)) {
                 found.push(OtherFact {
                     what: what.clone(),
                     before: before.clone(),
@@ -98,9 +110,9 @@ fn server(run: &RunDocument) -> Facts {
         ("cache", server.cache_bytes.map(|bytes| bytes.to_string())),
         // Servers that are started get any free port.
         (ADDRESS, is_elsewhere.then(|| server.address.clone())),
-        ("assumed machine", assumed(run)),
     ];
     let mut all = facts(known);
+    all.extend(assumed(run));
     for (number, machine) in run.server_machines().into_values().enumerate() {
         let known = [
             ("host", machine.hostname.clone()),
@@ -128,18 +140,45 @@ fn facts<const COUNT: usize>(known: [(&str, Option<String>); COUNT]) -> Facts {
 }
 
 /// What the places and caches of the servers were computed from.
-fn assumed(run: &RunDocument) -> Option<String> {
-    let machine = run.placement.as_ref()?.machine.as_ref()?;
-    let nodes = machine.nodes.iter().map(|node| {
-        format!(
-            "node {} with CPUs {} and {} bytes",
-            node.number, node.cpus, node.memory_bytes
-        )
-    });
+fn assumed(run: &RunDocument) -> Facts {
+    let placement = run.placement.as_ref();
+    let Some(machine) = placement.and_then(|placement| placement.machine.as_ref()) else {
+        return Facts::new();
+    };
+    let nodes = machine.nodes.iter();
+    let nodes = nodes.map(|node| format!("node {} with CPUs {}", node.number, node.cpus));
     let limit = machine.memory_limit_bytes;
-    let limit = limit.map(|bytes| format!("a limit of {bytes} bytes"));
-    let parts: Vec<String> = nodes.chain(limit).collect();
-    Some(format!("CPUs {}: {}", machine.cpus, parts.join(", ")))
+    let parts: Vec<String> = nodes
+        .chain(limit.map(|_| "a limit of memory".to_owned()))
+        .collect();
+    let shown = format!("CPUs {}: {}", machine.cpus, parts.join(", "));
+    let mut all = Facts::from([("assumed machine".to_owned(), shown)]);
+    for node in &machine.nodes {
+        let what = format!("{MEMORY}assumed node {}", node.number);
+        all.insert(what, node.memory_bytes.to_string());
+    }
+    if let Some(bytes) = limit {
+        all.insert(format!("{MEMORY}the assumed limit"), bytes.to_string());
+    }
+    all
+}
+
+/// Whether a fact is the same in two runs.
+fn is_same(what: &str, before: &str, now: &str) -> bool {
+    let subject = what.split(" of ").next().unwrap_or(what);
+    let is_memory = what.starts_with(MEMORY) || CACHE.contains(&subject);
+    match (before.parse::<f64>(), now.parse::<f64>()) {
+        (Ok(before), Ok(now)) if is_memory => {
+            (before - now).abs() <= SAME_MEMORY_RATIO * before.max(now)
+        }
+        _ => before == now,
+    }
+}
+
+/// The value of a setting that the run began with, which later runs begin with as well.
+fn set_first(value: &str) -> String {
+    let (first, _) = value.split_once(AT_FIRST).unwrap_or((value, ""));
+    first.to_owned()
 }
 
 fn settings(server: &ServerRecord, is_elsewhere: bool) -> Facts {
@@ -149,7 +188,7 @@ fn settings(server: &ServerRecord, is_elsewhere: bool) -> Facts {
     };
     let mut all = Facts::new();
     for (name, value) in server.settings.iter().filter(stays) {
-        all.insert(name.clone(), value.clone());
+        all.insert(name.clone(), set_first(value));
     }
     for member in &server.members {
         for (name, value) in member.asked.iter().filter(stays) {
@@ -174,7 +213,10 @@ pub fn caveats(runs: &[(String, Conditions)]) -> Vec<Caveat> {
             let mut values: Division<'_> = Vec::new();
             for place in places {
                 let value = own(place).get(what).map_or(UNKNOWN, String::as_str);
-                match values.iter_mut().find(|(known, _)| *known == value) {
+                match values
+                    .iter_mut()
+                    .find(|(known, _)| is_same(what, known, value))
+                {
                     Some((_, runs)) => runs.push(*place),
                     None => values.push((value, vec![*place])),
                 }
@@ -232,6 +274,14 @@ mod tests {
         }
     }
 
+    fn server_with(set: &str) -> ServerRecord {
+        let server = serde_json::json!({
+            "kind": "mongod", "address": "x", "local": true, "write_concern": "1", "read_concern": "local",
+            "settings": {"parameter.a": set},
+        });
+        serde_json::from_value(server).expect("it has what it needs")
+    }
+
     fn named(runs: Vec<Conditions>) -> Vec<(String, Conditions)> {
         let runs = runs.into_iter().enumerate();
         runs.map(|(number, run)| (format!("runs/{number}"), run))
@@ -271,6 +321,34 @@ mod tests {
             now: "other".to_owned(),
         };
         assert_eq!(one.differing(&moved), [expected]);
+    }
+
+    #[test]
+    fn memory_that_differs_by_a_few_percent_is_the_same() {
+        for what in ["memory of the machine of server 0", "cache_bytes of a:1"] {
+            let with = |bytes| run("p", &[], &[(what, bytes)]);
+            let before = with("1000000");
+            assert!(before.differing(&with("960000")).is_empty(), "{what}");
+            assert_eq!(before.differing(&with("900000")).len(), 1, "{what}");
+            let divided = |bytes| caveats(&named(vec![before.clone(), with(bytes)])).len();
+            assert_eq!((divided("1040000"), divided("2000000")), (0, 1), "{what}");
+        }
+        // Other numbers are compared exactly.
+        let with = |cpus| run("p", &[], &[("CPUs of the machine of server 0", cpus)]);
+        assert_eq!(with("100").differing(&with("101")).len(), 1);
+    }
+
+    #[test]
+    fn parameter_that_changed_later_is_compared_as_it_was_set() {
+        assert_eq!(set_first("20 at first, 33 at the end"), "20");
+        assert_eq!(set_first("20"), "20");
+        let with = |set: &str| Conditions {
+            server: settings(&server_with(set), false),
+            ..Conditions::default()
+        };
+        let earlier = with("20 at first, not known at the end");
+        assert!(earlier.differing(&with("20")).is_empty());
+        assert_eq!(earlier.differing(&with("33")).len(), 1);
     }
 
     #[test]

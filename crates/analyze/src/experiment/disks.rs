@@ -187,7 +187,7 @@ pub(super) fn limits(at: &At<'_>, loads: &[Loaded]) -> Option<DiskLimits> {
     let rate_per_s = rate_per_s.unwrap_or(at.rate_per_s);
     let all: Vec<Judged> = if at.disks.is_empty() {
         let unnamed = DiskFigures {
-            busy_ratio: whole.per_server_s() * rate_per_s,
+            busy_ratio: (whole.per_server_s() * rate_per_s).min(1.0),
             ..DiskFigures::default()
         };
         vec![Judged::unknown(unnamed)]

@@ -87,9 +87,12 @@ pub fn outages(
         return Vec::new();
     };
     let end_s = last.start_s + last.duration_s;
+    // What is sent then is waited for afterwards, and nothing else is sent.
+    let planned_end_s = planned_end_s(document, first.start_s).unwrap_or(end_s);
+    let fine_end_s = fine.last().map_or(0.0, |point| point.start_s + POINT_S);
     let busy: Vec<(f64, f64)> = windows
         .iter()
-        .flat_map(|one| successes(one, fine))
+        .flat_map(|one| successes(one, fine, fine_end_s))
         .collect();
     let starts = std::iter::once(first.start_s).chain(busy.iter().map(|span| span.1));
     // With a number of operations the load is over with the last one.
@@ -98,7 +101,7 @@ pub fn outages(
     let ends = ends.chain(is_timed.then_some(end_s));
     starts
         .zip(ends)
-        .filter(|(start_s, end_s)| end_s - start_s >= shortest_s)
+        .filter(|(start_s, end_s)| end_s.min(planned_end_s) - start_s >= shortest_s)
         .map(|(start_s, end_s)| Outage {
             start_s,
             end_s,
@@ -121,18 +124,34 @@ fn shortest_s(windows: &[&IntervalTotals]) -> Option<f64> {
     })
 }
 
-/// The times of a window in which operations succeeded, as far as they are known: all of it, or its points with an end.
-fn successes(window: &IntervalTotals, fine: &[FinePoint]) -> Vec<(f64, f64)> {
+/// When the load of the measure phase was to end; `None` if its length was not planned.
+fn planned_end_s(document: &RunDocument, start_s: f64) -> Option<f64> {
+    let phases = document.recorded_plan().phases;
+    let duration_s = phases.duration_s().filter(|_| phases.operations.is_none());
+    duration_s.map(|duration_s| start_s + duration_s)
+}
+
+/// The times of a window in which operations succeeded, as far as they are known: all of it, or its points with a success, if
+/// these reach to its end.
+fn successes(window: &IntervalTotals, fine: &[FinePoint], fine_end_s: f64) -> Vec<(f64, f64)> {
     if window.succeeded == 0 {
         return Vec::new();
     }
     let (start_s, end_s) = (window.start_s, window.start_s + window.duration_s);
+    if end_s > fine_end_s + POINT_S {
+        let (gap_start_s, gap_end_s) = window.gap_s.unwrap_or((end_s, end_s));
+        let spans = [(start_s, gap_start_s), (gap_end_s, end_s)];
+        return spans
+            .into_iter()
+            .filter(|(start_s, end_s)| end_s > start_s)
+            .collect();
+    }
     let inside =
         |point: &&FinePoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
     let points: Vec<f64> = fine
         .iter()
         .filter(inside)
-        .filter(|point| point.ended > 0)
+        .filter(|point| point.ended > point.failed)
         .map(|point| point.start_s)
         .collect();
     if points.is_empty() {
@@ -160,9 +179,12 @@ fn events_within(
 /// The event that explains most comes first.
 fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
     let events = || events_within(document, start_s, end_s).map(|one| &one.event);
-    let stopped_s: f64 = events()
-        .filter_map(|event| match event {
-            Event::ClientStopped { length_s } => Some(*length_s),
+    let stopped_s: f64 = events_within(document, start_s, end_s)
+        .filter_map(|one| match one.event {
+            Event::ClientStopped { length_s } => {
+                let overlap_s = (one.at_s + length_s).min(end_s) - one.at_s.max(start_s);
+                Some(overlap_s.max(0.0))
+            }
             _ => None,
         })
         .sum();

@@ -68,22 +68,26 @@ impl Used<'_> {
             .resources
             .iter()
             .filter_map(|(name, busy_ratio, servers)| {
-                let busy_ratio = match *name {
+                let used_ratio = match *name {
                     // Busy time is no limit of a disk that serves several requests at once.
                     name if name == disk => return None,
                     name if name == client && self.spins => return None,
                     name if name == machine => busy_ratio - spinning / servers,
                     _ => *busy_ratio,
                 };
-                Some(((*name).to_owned(), busy_ratio))
+                Some(((*name).to_owned(), used_ratio, *busy_ratio))
             });
         let limited = stations.iter().filter(|demand| demand.name == disk);
         let limited =
             limited.map(|demand| (demand.name.clone(), rate_per_s * demand.per_server_s()));
+        let limited = limited.map(|(name, busy_ratio)| (name, busy_ratio, busy_ratio));
         of_cpus
             .chain(limited)
-            .filter(|(_, busy_ratio)| *busy_ratio >= NEAR_RATIO)
-            .map(|(name, busy_ratio)| UsedUp { name, busy_ratio })
+            .filter(|(_, used_ratio, _)| *used_ratio >= NEAR_RATIO)
+            .map(|(name, _, busy_ratio)| UsedUp {
+                name,
+                busy_ratio: busy_ratio.min(1.0),
+            })
             .collect()
     }
 }

@@ -539,9 +539,13 @@ impl TuneCourse {
             self.noise.degrees_of_freedom += own.spread.degrees_of_freedom;
         }
         if let (TunePurpose::Confirm, Outcome::Compared(found)) = (now.purpose, outcome) {
+            let before = self.confirmed.take().filter(|last| last.setting == now.one);
+            let (pairs, degrees_of_freedom) =
+                before.map_or((0, 0.0), |last| (last.pairs, last.degrees_of_freedom));
             self.confirmed = Some(Confirmed {
-                pairs: now.ratios.len(),
-                degrees_of_freedom: found.degrees_of_freedom,
+                setting: now.one.clone(),
+                pairs: pairs + now.ratios.len(),
+                degrees_of_freedom: degrees_of_freedom + found.degrees_of_freedom,
                 confidence_ratio: self.search.confidence_ratio(),
             });
         }

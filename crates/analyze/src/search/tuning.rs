@@ -19,6 +19,7 @@ pub mod surface;
 #[cfg(test)]
 mod tests;
 
+use crate::student::two_sided;
 use confirm::done;
 pub use confirm::proven;
 use limits::Limits;
@@ -120,6 +121,28 @@ impl Comparison {
         match StudentsT::new(0.0, 1.0, self.degrees_of_freedom) {
             Ok(student) if self.error > 0.0 => student.sf(self.log_ratio / self.error),
             _ => 1.0,
+        }
+    }
+
+    /// The upper end of its interval with the confidence of all that is stated.
+    fn high(&self) -> f64 {
+        self.log_ratio + two_sided(CONFIDENCE_RATIO, self.degrees_of_freedom) * self.error
+    }
+
+    /// This and another comparison of the same settings as one. Each counts by its degrees of freedom: weights by errors of
+    /// few pairs would make the error of both too small.
+    fn and(self, other: Comparison) -> Comparison {
+        let degrees_of_freedom = self.degrees_of_freedom + other.degrees_of_freedom;
+        let weighted = |own: Comparison| (own, own.degrees_of_freedom / degrees_of_freedom);
+        let parts = [weighted(self), weighted(other)];
+        let mean = parts.iter().map(|(own, weight)| weight * own.log_ratio);
+        let variance = parts
+            .iter()
+            .map(|(own, weight)| (weight * own.error).powi(2));
+        Comparison {
+            log_ratio: mean.sum(),
+            error: variance.sum::<f64>().sqrt(),
+            degrees_of_freedom,
         }
     }
 

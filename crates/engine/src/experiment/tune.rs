@@ -332,8 +332,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     }
     let mut answer = course.answer();
     for search in &mut answer.searches {
-        let confirmation = search.answer.confirmation().into_iter();
-        let confirmed: Vec<[usize; 2]> = confirmation.flat_map(|trial| trial.pairs()).collect();
+        let confirmations = search.answer.confirmations();
+        let confirmed: Vec<[usize; 2]> = confirmations.flat_map(|trial| trial.pairs()).collect();
         let compared = compared(campaign, &confirmed, &search.options)?;
         search.answer.comparison = compared.map(Box::new);
     }

@@ -155,7 +155,7 @@ impl<'a> TunePage<'a> {
             )),
             None => {
                 let visible = Quantity::ratio(answer.visible_ratio);
-                let seen = format!("{visible} or more would most likely have been seen");
+                let seen = format!("{visible} or more is ruled out");
                 let is_shown = answer.shows(self.options.margin_ratio);
                 let note = match (answer.was_compared(), is_shown) {
                     (false, _) => "no gain is proven; what was to be compared did harm".to_owned(),
@@ -252,7 +252,16 @@ impl<'a> TunePage<'a> {
     /// The confirmation as a comparison, with what explains it.
     fn confirmation(&self) -> Option<Section> {
         let compared = self.answer.comparison.as_ref()?;
-        let labels = ["before".to_owned(), "tuned".to_owned()];
+        // What proved no gain is not used.
+        let [b, title, said] = match self.answer.settings.is_empty() {
+            true => [
+                "candidate",
+                "Candidate against before",
+                "the candidate, which proved no gain",
+            ],
+            false => ["tuned", "Tuned against before", "tuned"],
+        };
+        let labels = ["before".to_owned(), b.to_owned()];
         let runs = self.confirmed_runs();
         let typical = |side: Side, statistic: Statistic| {
             let place = usize::from(side == Side::B);
@@ -274,15 +283,15 @@ impl<'a> TunePage<'a> {
         };
         let rows = &compared.comparisons;
         Some(Section {
-            title: "Tuned against before".into(),
+            title: title.into(),
             charts: charts_of((!rows.is_empty()).then(|| ratios(rows))),
             tables: std::iter::once(table_of(rows, &labels, typical))
                 .chain(super::ab::demands(compared, &labels))
                 .chain(crate::costs::comparison(&compared.costs, &labels))
                 .collect(),
-            notes: std::iter::once(
-                "The pairs of the confirmation, which the search had not seen; A is before, B is tuned.".to_owned(),
-            )
+            notes: std::iter::once(format!(
+                "The pairs of the confirmation, which the search had not seen; A is before, B is {said}."
+            ))
             .chain(self.confirmed_goal())
             .collect(),
             ..Section::default()
@@ -303,11 +312,10 @@ impl<'a> TunePage<'a> {
         ))
     }
 
-    /// The runs of the last confirmation: before, and tuned.
+    /// The runs of the confirmation: before, and tuned.
     fn confirmed_runs(&self) -> Vec<[&Figures; 2]> {
         let figures = |place: usize| self.experiment.points.get(place)?.figures.as_ref();
-        let confirmed = self.answer.confirmation().into_iter();
-        let pairs = confirmed.flat_map(|trial| trial.pairs());
+        let pairs = self.answer.confirmations().flat_map(|trial| trial.pairs());
         pairs
             .filter_map(|[tuned, before]| Some([figures(before)?, figures(tuned)?]))
             .collect()

@@ -43,13 +43,13 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
         noise = percent(answer.noise_ratio),
         trials = answer.trials.len()
     );
-    let pairs = || {
-        let confirmed = answer.confirmation()?;
+    let compared = || {
+        let confirmed = answer.confirmations();
         Some(statement!(
             "tune-compared-with-defaults",
             goal = goal,
-            pairs = confirmed.pairs().count(),
-            ratio = times_of(&confirmed.ratio?)
+            pairs = confirmed.map(|trial| trial.pairs().count()).sum::<usize>(),
+            ratio = times_of(&answer.ratio?)
         ))
     };
     if answer.settings.is_empty() {
@@ -58,7 +58,7 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
             let said = statement!("tune-none-compared", candidate = candidate);
             return Some(Finding::warning(said, vec![noise]));
         }
-        let evidence = pairs().into_iter().chain([noise]);
+        let evidence = compared().into_iter().chain([noise]);
         // Less than what is of no interest would have been seen, or more may have been missed.
         let is_sharp = answer.shows(options.margin_ratio);
         let code = match is_sharp {
@@ -82,7 +82,7 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
         settings = named(&answer.settings),
         ratio = times_of(&answer.ratio?)
     );
-    Some(Finding::found(said, vec![pairs()?, noise]))
+    Some(Finding::found(said, vec![compared()?, noise]))
 }
 
 /// Knobs and their values, one by one.

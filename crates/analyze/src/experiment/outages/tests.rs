@@ -13,6 +13,7 @@ fn windows(succeeded: [u64; 10]) -> Vec<IntervalTotals> {
         duration_s: 1.0,
         succeeded,
         failed: 0,
+        gap_s: None,
         response_mean_us: (succeeded > 0).then_some(1_000.0),
         mean_in_flight: 1.0,
     };
@@ -77,7 +78,8 @@ fn a_gap_without_success_is_an_outage_with_its_times() {
 fn hundredths_of_a_second_show_where_an_outage_begins_and_ends() {
     let point = |place: u32| FinePoint {
         start_s: 20.0 + f64::from(place) / 100.0,
-        ended: u64::from(place <= 240 || place >= 655) * 5,
+        ended: 5,
+        failed: u64::from(place > 240 && place < 655) * 5,
         response_sum_us: 5_000.0,
     };
     let fine: Vec<FinePoint> = (0..1_000).map(point).collect();
@@ -177,4 +179,52 @@ fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
     );
     let (findings, without) = with_outages(&document, &[], vec![more], Some(verdict.clone()));
     assert_eq!((findings.len(), without), (1, Some(verdict)));
+}
+
+#[test]
+fn what_is_waited_for_after_the_planned_end_is_no_outage() {
+    // Eight seconds were planned; one operation ended two seconds later than all others.
+    let mut document = document(&[]);
+    document.plan = json!({"phases": {"duration": "8s"}});
+    let late = windows([500, 500, 500, 500, 500, 500, 500, 500, 0, 0]);
+    assert_eq!(outages(&document, &late, &[]), []);
+    // One that began before has its whole length.
+    let broken = windows([500, 500, 500, 500, 500, 0, 0, 0, 0, 1]);
+    let found = outages(&document, &broken, &[]);
+    assert_eq!((found[0].start_s, found[0].end_s), (25.0, 29.0));
+}
+
+#[test]
+fn gap_in_a_point_of_several_windows_is_found() {
+    let mut windows = windows([500; 10]);
+    for window in &mut windows {
+        window.start_s = 20.0 + (window.start_s - 20.0) * 7.0;
+        window.duration_s = 7.0;
+    }
+    // It goes on in the point that follows.
+    windows[3].gap_s = Some((46.0, 48.0));
+    windows[4].gap_s = Some((48.0, 49.0));
+    let found = outages(&document(&[]), &windows, &[]);
+    let times: Vec<_> = found.iter().map(|one| (one.start_s, one.end_s)).collect();
+    assert_eq!(times, [(46.0, 49.0)]);
+}
+
+#[test]
+fn hundredths_that_end_in_a_window_do_not_make_an_outage_of_its_rest() {
+    let mut windows = windows([500; 10]);
+    windows[9].duration_s = 7.0;
+    let point = |place: u32| FinePoint {
+        start_s: 20.0 + f64::from(place) / 100.0,
+        ended: 5,
+        ..FinePoint::default()
+    };
+    let fine: Vec<FinePoint> = (0..1_200).map(point).collect();
+    assert_eq!(outages(&document(&[]), &windows, &fine), []);
+}
+
+#[test]
+fn a_client_that_stood_still_before_an_outage_is_not_its_cause() {
+    let stopped = Event::ClientStopped { length_s: 1.9 };
+    assert_eq!(codes(&[(20.5, stopped.clone())]), ["outage-cause.unknown"]);
+    assert_eq!(codes(&[(23.5, stopped)]), ["outage-cause.client-stopped"]);
 }

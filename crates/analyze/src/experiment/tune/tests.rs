@@ -7,6 +7,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
 mod agreement;
+mod claims;
 mod known;
 
 /// Standard deviation of the logarithm of a run.
@@ -301,7 +302,7 @@ fn every_run_is_named_once(bench: &Bench, answer: &TuneAnswer) {
         }
     }
     // Both sides of the confirmation ran what they should.
-    for [tried, beside] in answer.confirmation().unwrap().pairs() {
+    for [tried, beside] in answer.confirmations().next().unwrap().pairs() {
         assert!(bench.runs[beside].is_empty());
         assert_eq!(bench.runs[tried], answer.keys);
     }
@@ -379,7 +380,7 @@ fn of_a_flat_surface_nineteen_of_twenty_searches_say_that_there_is_nothing_to_ga
             let measured = trials.filter(|trial| trial.purpose == purpose && trial.ratio.is_some());
             measured.count() as i32
         };
-        if let Some(last) = course.confirmed
+        if let Some(last) = &course.confirmed
             && count(TunePurpose::Ablate) == 0
         {
             let doubt = 0.05 / 2_f64.powi(count(TunePurpose::Confirm) - 1);

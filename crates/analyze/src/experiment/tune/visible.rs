@@ -2,6 +2,7 @@
 
 use super::{CONFIDENCE_RATIO, SEARCH_PAIRS, TuneCourse};
 use crate::comparison::degrees_of_freedom;
+use crate::search::tuning::space::Setting;
 use crate::search::tuning::{TuningResult, TuningStep};
 use crate::student::two_sided;
 
@@ -9,9 +10,11 @@ use crate::student::two_sided;
 /// many standard errors to be shown in four of five.
 const POWER: f64 = 0.8416;
 
-/// A confirmation in which both sides were measured.
-#[derive(Clone, Copy, Debug)]
+/// A candidate that was measured beside the defaults.
+#[derive(Clone, Debug)]
 pub(super) struct Confirmed {
+    pub(super) setting: Setting,
+    /// All of its pairs.
     pub(super) pairs: usize,
     pub(super) degrees_of_freedom: f64,
     /// Confidence with which it had to show a gain.
@@ -30,12 +33,11 @@ pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64, confidence_rat
 }
 
 impl TuneCourse {
-    /// The smallest gain that would have been seen in four of five cases by the last confirmation, and if nothing was found the
-    /// largest that all comparisons, confirmations among them, leave possible of any setting, as one confirmation speaks for one
-    /// setting. Before both the one that comparisons of the search would show.
+    /// If nothing was found, the largest gain that is not ruled out of any setting, as one confirmation speaks for one setting.
+    /// Else the smallest one that the last confirmation shows in four of five cases, or the comparisons of the search before it.
     pub(super) fn visible_ratio(&self) -> f64 {
         let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
-        let confirmed = self.confirmed.map(|last| {
+        let confirmed = self.confirmed.as_ref().map(|last| {
             // The noise of all pairs so far is known better than that of these alone.
             let error = error(last.pairs as f64);
             visible_beyond(error, last.degrees_of_freedom, last.confidence_ratio)
@@ -45,8 +47,7 @@ impl TuneCourse {
         let possible = self.search.possible_gain().filter(|_| is_nothing);
         // Gains below the margin are not looked for.
         let possible = possible.map(|gain| gain.exp_m1().max(self.options.margin_ratio));
-        let of_all = confirmed.into_iter().chain(possible);
-        of_all.reduce(f64::max).unwrap_or_else(|| {
+        possible.or(confirmed).unwrap_or_else(|| {
             let error = error(SEARCH_PAIRS as f64);
             visible_beyond(error, self.noise.degrees_of_freedom, CONFIDENCE_RATIO)
         })

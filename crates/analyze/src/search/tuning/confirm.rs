@@ -3,8 +3,8 @@
 use super::space::Setting;
 use super::{CONFIDENCE_RATIO, Comparison, Outcome, Stage, Tuning, TuningResult};
 
-/// Standard normal deviate above which a twentieth lies: a gain that is as unlikely is ruled out.
-const POSSIBLE: f64 = 1.645;
+/// Standard normal deviate of the end of a 95 % interval: a gain beyond it is ruled out.
+const POSSIBLE: f64 = 1.96;
 /// Candidates that are confirmed, at most.
 const MOST_CANDIDATES: usize = 5;
 /// Those of them that may do harm.
@@ -90,9 +90,33 @@ impl Tuning {
         if is_changed && is_open(&self.best) && is_possible(&self.best) {
             return Some(self.best.clone());
         }
-        self.least_ruled_out(is_open)
-            .filter(|setting| is_possible(setting))
-            .cloned()
+        // That there is nothing to gain is never said by the model alone, which expects that most parameters do nothing.
+        let is_first = self.measured().next().is_none();
+        let other = self
+            .least_ruled_out(is_open)
+            .filter(|setting| is_first || is_possible(setting));
+        other.or_else(|| self.least_settled()).cloned()
+    }
+
+    /// The setting whose own pairs leave the largest gain possible, if that is more than the margin: more pairs decide.
+    fn least_settled(&self) -> Option<&Setting> {
+        let open = self.confirmations().filter(|(setting, found)| {
+            found.high() >= self.settings.margin && self.risk(setting).is_some()
+        });
+        let most = open.max_by(|one, other| one.1.high().total_cmp(&other.1.high()));
+        most.map(|(setting, _)| setting)
+    }
+
+    /// The candidates that were measured, with what all of their own pairs say.
+    fn confirmations(&self) -> impl Iterator<Item = (&Setting, Comparison)> {
+        let measured = self.measured();
+        measured.filter_map(|(setting, _)| Some((setting, self.pairs_of(setting)?)))
+    }
+
+    /// What all pairs of a candidate say together.
+    fn pairs_of(&self, candidate: &Setting) -> Option<Comparison> {
+        let own = self.measured().filter(|(setting, _)| setting == candidate);
+        own.last()?.1.compared().copied()
     }
 
     /// The largest gain of a setting that is not as good as ruled out, as a logarithm.
@@ -108,13 +132,16 @@ impl Tuning {
         changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
     }
 
-    /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; `None` if none was.
+    /// The largest gain that all comparisons together leave possible for a setting, and a confirmation by its own pairs, as a
+    /// logarithm; `None` if no setting was compared.
     pub fn possible_gain(&self) -> Option<f64> {
         let setting = self.least_ruled_out(|setting| self.risk(setting).is_some())?;
         let possible = self.possible(setting);
         // Of settings that are all clearly worse: what an equally good one would have shown.
         let of_equal = POSSIBLE * self.gain(setting).deviation;
-        Some(if possible > 0.0 { possible } else { of_equal })
+        let of_model = if possible > 0.0 { possible } else { of_equal };
+        let of_pairs = self.confirmations().map(|(_, found)| found.high());
+        Some(of_pairs.fold(of_model, f64::max))
     }
 
     /// Takes back what costs less than a part of the margin on the surface, the least effect first.
@@ -147,6 +174,11 @@ impl Tuning {
                         outcomes: Vec::new(),
                     },
                 }
+            }
+            Outcome::Compared(found) => {
+                let before = self.pairs_of(&candidate);
+                let all = before.map_or(found, |before| before.and(found));
+                self.give_up(candidate, Outcome::Compared(all))
             }
             _ => self.give_up(candidate, outcome),
         }
