@@ -232,6 +232,9 @@ pub(crate) struct StageSummary {
     /// Each difference between the two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) placed_otherwise: Vec<String>,
+    /// Time in which no thread of the agent ran after the common instant.
+    #[serde(default)]
+    pub(crate) stopped_s: f64,
 }
 
 /// What the host of a server has started.

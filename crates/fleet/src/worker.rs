@@ -22,6 +22,7 @@ use dyno_engine::run::usage;
 use dyno_engine::{Error, Kind};
 use dyno_load::clock::Clock;
 use dyno_load::job::{Job, Pair};
+use dyno_load::standstill::StandstillWatch;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::environment::{capture, free_bytes};
@@ -264,12 +265,15 @@ impl Worker<'_> {
             phases: Vec::new(),
             merger: merger(count as usize),
             sampler: UsageSampler::new(Path::new("/"), &[], &[]),
+            standstill: StandstillWatch::start(task.clock).ok(),
             start: None,
             begun: Vec::new(),
             usage: usage(),
             of_threads: Default::default(),
         };
         let result = run.follow(&inbox, count);
+        // A stage that was given up has not ended it.
+        run.standstill.take().map(StandstillWatch::end);
         task.stop.store(true, Ordering::Relaxed);
         // Answers that nobody waits for any more end the threads that wait for them.
         drop(inbox);

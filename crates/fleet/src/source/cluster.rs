@@ -21,6 +21,7 @@ use dyno_plan::Plan;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan, Mapping};
 use dyno_plan::model::{Encryption, ServerKind};
 use dyno_plan::task::Remote;
+use dyno_plan::uri::redact;
 use dyno_servers::user_command;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -334,7 +335,7 @@ impl Cluster {
             None,
         )?;
         make_folder(folder)?;
-        write_file(&folder.join(format!("{part}.log")), &text)
+        write_file(&folder.join(format!("{part}.log")), &redact(&text))
     }
 
     fn apply(&self, file: &str, cancel: Option<&Cancel>) -> Result<(), Error> {

@@ -107,14 +107,22 @@ impl OnServers {
     /// How many servers there are, for people.
     pub(super) fn describe(&self, hosts: usize, servers: u32) -> String {
         match self {
-            OnServers::Watch { .. } if hosts > 0 => format!("servers are watched on {hosts} hosts"),
+            OnServers::Watch { .. } if hosts > 0 => {
+                format!("servers are watched on {}", counted(hosts, "host"))
+            }
             OnServers::Watch { .. } => "servers that run already".to_owned(),
             OnServers::Start { .. } if servers as usize > hosts => {
-                format!("{servers} servers on {hosts} hosts")
+                format!("{servers} servers on {}", counted(hosts, "host"))
             }
-            OnServers::Start { .. } => format!("{hosts} servers"),
+            OnServers::Start { .. } => counted(hosts, "server"),
         }
     }
+}
+
+/// `1 host`, `2 hosts`.
+fn counted(count: usize, name: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {name}{plural}")
 }
 
 /// Address of a host as a number, which servers can listen on.

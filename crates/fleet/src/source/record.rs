@@ -183,6 +183,7 @@ pub(super) fn extend(
             // The load phase has the same places, which nobody looks at.
             agent.placement = summary.placement;
             agent.placed_otherwise = summary.placed_otherwise;
+            agent.stopped_s = summary.stopped_s;
         }
         agent.clock_offset_s = seconds(clock.offset_ns);
         agent.clock_uncertainty_s = seconds(clock.uncertainty_ns as i64);
@@ -294,6 +295,24 @@ fn agent_caveats(agents: &[FleetAgentRecord]) -> Vec<Statement> {
         },
         &|_| statement!("agents-placed-otherwise"),
     );
+    let stood_still = |stopped_s: f64, code: &str| {
+        let stopped = Number::new(stopped_s, Unit::Seconds);
+        statement!(code, stopped = stopped)
+    };
+    report(
+        agents
+            .iter()
+            .filter(|agent| agent.stopped_s > 0.0)
+            .collect(),
+        &|agent| stood_still(agent.stopped_s, "agent-stood-still"),
+        &|found| {
+            let longest_s = found
+                .iter()
+                .map(|agent| agent.stopped_s)
+                .fold(0.0, f64::max);
+            stood_still(longest_s, "agents-stood-still")
+        },
+    );
     said
 }
 
@@ -348,6 +367,9 @@ mod tests {
             agent_caveats(&agents(1, elsewhere))[0].to_string(),
             "agent-placed-otherwise (agent: 0, deviations: on CPU 1; not on CPU 0, host: h0)"
         );
+        let stopped = agent_caveats(&agents(1, |agent| agent.stopped_s = 2.0));
+        assert_eq!(stopped[0].code, "agent-stood-still");
+        assert_eq!(stopped[0].number("stopped"), Some(2.0));
         let counts = ["agents", "all", "intervals", "more"].map(|name| many[0].number(name));
         assert_eq!(counts, [Some(30.0), Some(30.0), Some(3.0), Some(25.0)]);
         let named = many[0].values["named"].to_string();

@@ -11,11 +11,12 @@ use dyno_engine::deployment::placement::ClientsAlone;
 use dyno_engine::run::usage;
 use dyno_load::clock::Clock;
 use dyno_load::job::{Job, ProcessUsage};
+use dyno_load::standstill::StandstillWatch;
 use dyno_load::{LoadError, WINDOW_NS};
 use dyno_observe::usage::UsageSampler;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{IntervalRecord, WindowCounts};
-use dyno_record::model::{PhaseRecord, PlacementRecord};
+use dyno_record::model::{Event, PhaseRecord, PlacementRecord};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
@@ -98,6 +99,8 @@ pub(super) struct StageRun<'a> {
     /// Windows of several servers become one.
     pub(super) merger: Merger,
     pub(super) sampler: UsageSampler,
+    /// Absent if the machine allows no more threads: then the load is measured all the same.
+    pub(super) standstill: Option<StandstillWatch>,
     /// The common instant, and the same on the clock.
     pub(super) start: Option<(Start, u64)>,
     /// Planned and real start of each job that has begun.
@@ -271,8 +274,26 @@ impl StageRun<'_> {
         self.sampler.sample(at_ns as f64 / 1e9);
     }
 
+    /// Time in which no thread of this process ran, from the common instant on.
+    fn stopped_s(&mut self) -> f64 {
+        let events = self.standstill.take().map(StandstillWatch::end);
+        let start_s = self
+            .start
+            .as_ref()
+            .map_or(0.0, |(_, start_ns)| *start_ns as f64 / 1e9);
+        let events = events.into_iter().flatten();
+        let lengths = events.filter_map(|event| match event.event {
+            Event::ClientStopped { length_s } => {
+                Some((event.at_s + length_s - event.at_s.max(start_s)).max(0.0))
+            }
+            _ => None,
+        });
+        lengths.sum()
+    }
+
     fn summary(&mut self) -> StageSummary {
         self.sample();
+        let stopped_s = self.stopped_s();
         let phases: Vec<PhaseRecord> = self
             .phases
             .iter()
@@ -290,6 +311,7 @@ impl StageRun<'_> {
             phases,
             placement: placement.or_else(|| self.placed.map(ClientsAlone::record)),
             placed_otherwise: placed_otherwise.unwrap_or_default(),
+            stopped_s,
         }
     }
 }
