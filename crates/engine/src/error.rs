@@ -10,6 +10,7 @@ use dyno_results::ResultsError;
 use dyno_servers::{InstallError, ServerError};
 use dyno_trace::TraceError;
 use std::fmt;
+use std::io::ErrorKind;
 
 /// Whose fault it is, which decides what a caller does about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -298,6 +299,18 @@ impl From<RecordError> for Error {
             ),
             RecordError::HoldsRun { .. } => {
                 (Kind::BadInput, Some("choose another folder with `--out`"))
+            }
+            // A link, a pipe or a device, or more than any record has.
+            RecordError::Read { source, .. }
+                if matches!(
+                    source.kind(),
+                    ErrorKind::InvalidInput | ErrorKind::FileTooLarge
+                ) =>
+            {
+                (
+                    Kind::BadInput,
+                    Some("a record holds plain files alone; bring it back from a copy"),
+                )
             }
             RecordError::NewerSchema { .. } => (
                 Kind::BadInput,

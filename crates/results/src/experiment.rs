@@ -55,20 +55,33 @@ pub fn conclude(document: &mut Experiment, folder: &Path) {
     document.findings = findings(document);
 }
 
-/// The conditions of the runs that are done, by the names of the runs. Those that cannot be read are left out.
-pub fn conditions(document: &Experiment, folder: &Path) -> Vec<(String, Conditions)> {
+/// The conditions of the runs of an experiment that are done.
+#[derive(Clone, Debug, Default)]
+pub struct RunConditions {
+    /// By the names of the runs.
+    pub known: Vec<(String, Conditions)>,
+    /// Names of runs that cannot be read, each with the reason.
+    pub unread: Vec<(String, String)>,
+}
+
+/// Reads the conditions of the runs that are done.
+pub fn conditions(document: &Experiment, folder: &Path) -> RunConditions {
+    let mut found = RunConditions::default();
     let done = document
         .points
         .iter()
         .filter(|point| point.figures.is_some());
-    let of = |point: &Point| {
-        let run = run(point, folder).ok()?;
-        Some((
-            point.directory.clone(),
-            Conditions::of_run(&run, point.side),
-        ))
-    };
-    done.filter_map(of).collect()
+    for point in done {
+        let name = point.directory.clone();
+        match run(point, folder) {
+            Ok(run) => {
+                let own = Conditions::of_run(&run, point.side);
+                found.known.push((name, own));
+            }
+            Err(reason) => found.unread.push((name, reason)),
+        }
+    }
+    found
 }
 
 fn run(point: &Point, folder: &Path) -> Result<RunDocument, String> {

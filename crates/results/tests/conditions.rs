@@ -135,6 +135,26 @@ fn caveats(kind: Kind, level: &str) -> Vec<Statement> {
 }
 
 #[test]
+fn runs_that_cannot_be_read_are_named_with_a_reason() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let folder = folder.path();
+    write(
+        &folder.join("experiment.json"),
+        &read("experiments/suite.json"),
+    );
+    let experiment = Experiment::read(folder).expect("it is an experiment");
+    let found = dyno_results::experiment::conditions(&experiment, folder);
+    assert!(found.known.is_empty(), "{:?}", found.known);
+    let done = experiment.points.iter();
+    let done = done.filter(|point| point.figures.is_some());
+    let expected: Vec<&String> = done.map(|point| &point.directory).collect();
+    let unread: Vec<&String> = found.unread.iter().map(|(name, _)| name).collect();
+    assert_eq!(unread, expected);
+    assert!(!unread.is_empty());
+    assert!(found.unread.iter().all(|(_, reason)| !reason.is_empty()));
+}
+
+#[test]
 fn work_of_others_is_a_caveat_of_every_document() {
     let is_of_others = |said: &Statement| {
         let text = serde_json::to_string(said).expect("it is plain data");

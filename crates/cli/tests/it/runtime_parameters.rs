@@ -87,7 +87,7 @@ fn parameter_that_somebody_else_sets_is_told_and_left_alone() {
     let text = std::fs::read_to_string(bench.path("r/run.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&text).unwrap();
     let mut caveats = record["caveats"].as_array().unwrap().iter();
-    let told = caveats.find(|caveat| caveat["statement"]["code"] == "parameter-changed");
+    let told = caveats.find(|caveat| caveat["code"] == "parameter-changed");
     assert!(told.is_some(), "{}", record["caveats"]);
     let defaults = "eviction=(threads_max=4),eviction_dirty_target=5";
     assert_eq!(parameters(&server), (33.0, defaults.to_owned()));
@@ -240,7 +240,7 @@ fn a_server_that_is_started_is_not_started_again_for_them() {
         .dyno(&[&fixed[..], &small, &set, &how].concat())
         .expect(0);
     let logs = crate::common::names(&bench.path("s/server-logs"));
-    assert_eq!(logs, ["server.log"]);
+    assert_eq!(logs, ["server.raw.log"]);
     let found = crate::common::names(&bench.path("s/runs"))
         .into_iter()
         .map(|run| {

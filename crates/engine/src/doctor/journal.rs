@@ -170,7 +170,7 @@ impl<'a> Journal<'a> {
         };
         let text = format!("another run has set {} and not put it back", step.subject());
         Err(Error::new(Kind::Environment, text)
-            .with_hint("`dyno doctor --revert` does, once that run has ended"))
+            .with_hint("`dyno doctor --revert` does, once that run has ended; if somebody else has changed the value since, set it back first"))
     }
 
     /// Makes the changes that the verdicts of these checks ask for. Returns what was changed.
@@ -220,7 +220,13 @@ impl<'a> Journal<'a> {
                 continue;
             }
             if let Err(failure) = self.perform(&mut steps[number]) {
-                self.take_back(&steps[..number], observer)?;
+                if let Err(second) = self.take_back(&steps[..number], observer) {
+                    // The caller needs the first failure: without it nothing would have to be taken back.
+                    observer.warning(&format!(
+                        "cannot take back all that was changed before: {}; `dyno doctor --revert` tries again",
+                        second.reason()
+                    ));
+                }
                 return Err(failure);
             }
         }
@@ -580,6 +586,24 @@ mod tests {
         journal.perform_all(&mut [step], &Unobserved).unwrap();
         let mode = fs::metadata(folder.path().join(FILE)).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn first_failure_stays_when_taking_back_fails() {
+        let folder = TempDir::new().unwrap();
+        let (state, root) = (folder.path().join("state"), folder.path().join("machine"));
+        let lost = state.clone();
+        // The journal cannot be written once the server has failed.
+        let mut ways = Ways::to_servers(move |_| {
+            let _ = fs::remove_dir_all(&lost);
+            Err(Error::new(Kind::Environment, "the server is gone"))
+        });
+        ways.root = root.clone();
+        let mut journal = Journal::open_by(Some(state.as_path()), ways).unwrap();
+        let mut steps = [step(&root, "a"), Step::Parameter(Box::new(change("b")))];
+        let failure = journal.perform_all(&mut steps, &Unobserved).unwrap_err();
+        assert_eq!(failure.to_string(), "the server is gone");
+        assert_eq!(fs::read_to_string(root.join("sys/a")).unwrap(), "0\n");
     }
 
     #[test]

@@ -129,7 +129,13 @@ impl<'a> Campaign<'a> {
             like: Vec::new(),
         };
         if !campaign.folder.is_new {
-            campaign.like = results::conditions(&campaign.document, campaign.folder.path());
+            let earlier = results::conditions(&campaign.document, campaign.folder.path());
+            for (run, reason) in &earlier.unread {
+                campaign.context.warning(format!(
+                    "cannot compare the conditions with those of `{run}`: {reason}"
+                ));
+            }
+            campaign.like = earlier.known;
         }
         let wishes = (options.fresh, options.no_load);
         let Planned {

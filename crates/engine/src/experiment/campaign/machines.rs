@@ -5,7 +5,7 @@ use dyno_record::model::{Environment, FleetRecord, RunDocument};
 use dyno_record::storage::PreparedStorageRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The storage that was made for the servers of a run.
 pub(super) fn prepared(environment: &Environment) -> Option<&PreparedStorageRecord> {
@@ -23,6 +23,24 @@ fn forget_other_storage(kept: &mut Environment, of_run: &Environment) {
 /// Fields that change from moment to moment: the first run's values are kept.
 const OF_MOMENT: [&str; 4] = ["clock_read_ns", "load_average", "data_storage", "doctor"];
 
+/// Fields whose parts are facts of their own, each absent if unknown. Other fields are kept or removed as a whole: allowed
+/// CPUs without their quotas would read as CPUs that have none.
+const OF_FACTS: [&str; 1] = ["cpu_settings"];
+
+fn retain_agreed(own: &mut Map<String, Value>, other: &Map<String, Value>) {
+    own.retain(|key, value| {
+        let key = key.as_str();
+        match (value, other.get(key)) {
+            _ if OF_MOMENT.contains(&key) => true,
+            (Value::Object(facts), Some(Value::Object(found))) if OF_FACTS.contains(&key) => {
+                retain_agreed(facts, found);
+                true
+            }
+            (value, found) => found == Some(&*value),
+        }
+    });
+}
+
 /// Takes out what another run has found otherwise.
 fn forget_others<T: Serialize + DeserializeOwned>(kept: &mut T, of_run: &T) {
     let (Ok(Value::Object(mut own)), Ok(Value::Object(other))) =
@@ -30,7 +48,7 @@ fn forget_others<T: Serialize + DeserializeOwned>(kept: &mut T, of_run: &T) {
     else {
         return;
     };
-    own.retain(|key, value| OF_MOMENT.contains(&key.as_str()) || other.get(key) == Some(value));
+    retain_agreed(&mut own, &other);
     if let Ok(agreed) = serde_json::from_value(Value::Object(own)) {
         *kept = agreed;
     }
@@ -61,6 +79,7 @@ pub(super) fn keep(document: &mut Experiment, run: &RunDocument) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::cpus::{AllowedCpus, CpuQuota};
     use dyno_record::model::{CpuSettings, StorageRecord};
 
     fn on(setting: Option<&str>) -> Environment {
@@ -102,6 +121,33 @@ mod tests {
         // A fact that differed once stays unknown.
         keep_machine(&mut kept, &run("vm", 2.0));
         assert_eq!(kept, agreed);
+    }
+
+    #[test]
+    fn only_the_nested_fact_that_differs_is_removed() {
+        let run = |turbo, quota| Environment {
+            cpu_settings: CpuSettings {
+                turbo: Some(turbo),
+                smt: Some("on".to_owned()),
+                ..CpuSettings::default()
+            },
+            allowed_cpus: Some(AllowedCpus {
+                cpus: "0-3".to_owned(),
+                quotas: vec![CpuQuota {
+                    group: "/".to_owned(),
+                    cpus: quota,
+                }],
+            }),
+            ..Environment::default()
+        };
+        let mut kept = run(true, 1.0);
+        keep_machine(&mut kept, &run(false, 2.0));
+        let expected = CpuSettings {
+            smt: Some("on".to_owned()),
+            ..CpuSettings::default()
+        };
+        assert_eq!(kept.cpu_settings, expected);
+        assert_eq!(kept.allowed_cpus, None);
     }
 
     #[test]
