@@ -58,3 +58,45 @@ fn is_about_certificate(error: &std::io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// Answers one request; its lines.
+    fn answer(listener: &TcpListener, text: &str) -> Vec<String> {
+        let (mut stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let request = lines
+            .map(Result::unwrap)
+            .take_while(|line| !line.is_empty());
+        let request: Vec<String> = request.collect();
+        stream.write_all(text.as_bytes()).unwrap();
+        request
+    }
+
+    #[test]
+    fn credentials_do_not_follow_a_redirection_to_another_port() {
+        let [first, second] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [from, to] =
+            [&first, &second].map(|one| format!("http://{}/", one.local_addr().unwrap()));
+        let redirection = format!(
+            "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        let servers = thread::spawn(move || {
+            let end = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+            [answer(&first, &redirection), answer(&second, end)]
+        });
+        let client = client(&Address::open(from.clone())).unwrap();
+        let request = client.get(&from).header("Authorization", "Bearer secret");
+        assert_eq!(request.call().unwrap().status(), 200);
+        let has_credentials = servers.join().unwrap().map(|request| {
+            let mut lines = request.iter().map(|line| line.to_lowercase());
+            lines.any(|line| line.starts_with("authorization:"))
+        });
+        assert_eq!(has_credentials, [true, false]);
+    }
+}
