@@ -52,7 +52,7 @@ fn different_documents(document: &IndexBuildDocument) -> Option<Finding> {
 /// How long a build took beside the one that it is compared with.
 fn compared(row: &Row<'_>, base: &Row<'_>) -> Option<Finding> {
     let (base_s, seconds) = (base.build.duration_s, row.build.duration_s);
-    let change = Change::of(base_s, seconds)?;
+    let change = Change::between(base.build, row.build)?;
     let remedy = row.configuration.remedy.as_ref().filter(|_| row.is_after);
     let said = statement!(
         "configuration-took",
@@ -61,6 +61,7 @@ fn compared(row: &Row<'_>, base: &Row<'_>) -> Option<Finding> {
         seconds = number(took(seconds)),
         base_seconds = number(took(base_s)),
         is_same = change == Change::Same,
+        is_unclear = change == Change::Unclear,
         change = change.statement(),
         is_identical = remedy.is_some_and(|remedy| remedy.is_identical())
     );

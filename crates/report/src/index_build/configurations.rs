@@ -145,7 +145,7 @@ pub(super) fn figures(
             (n, false) => format!("of one command for {n} servers with data"),
         };
         let change = base_of(row, rows)
-            .and_then(|base| Some((base, Change::of(base.build.duration_s, seconds)?)));
+            .and_then(|base| Some((base, Change::between(base.build, row.build)?)));
         let note = change.map_or(until.clone(), |(base, change)| {
             format!("{until}; {}", change.words(Some(&base.name())))
         });

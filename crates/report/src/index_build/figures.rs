@@ -18,11 +18,8 @@ pub(super) fn figures(
 ) -> Vec<Figure> {
     let durations = sides.iter().enumerate().filter_map(|(place, side)| {
         let seconds = side.duration_s()?;
-        let before_s = match place {
-            0 => None,
-            _ => sides[0].duration_s(),
-        };
-        let change = before_s.and_then(|before_s| Change::of(before_s, seconds));
+        let before = sides[0].build.filter(|_| place > 0);
+        let change = before.and_then(|before| Change::between(before, side.build?));
         Some(Figure {
             alarming: matches!(change, Some(Change::Slower(_))),
             ..Figure::new(label("build time", side, sides), took(seconds))

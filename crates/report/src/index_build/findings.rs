@@ -74,7 +74,7 @@ fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> 
         return Some(Finding::found(said, vec![same(remedy)]));
     };
     let (before_s, after_s) = (before.duration_s()?, after.duration_s()?);
-    let change = Change::of(before_s, after_s)?;
+    let change = Change::between(before.build?, after.build?)?;
     let identical = remedy.filter(|remedy| remedy.is_identical());
     let said = statement!(
         "second-build-took",
@@ -82,6 +82,7 @@ fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> 
         before = number(took(before_s)),
         after = number(took(after_s)),
         is_same = change == Change::Same,
+        is_unclear = change == Change::Unclear,
         change = change.statement(),
         is_identical = identical.is_some()
     );

@@ -1,6 +1,7 @@
 //! How the figures of an index build are written.
 
 use crate::texts::text;
+use dyno_record::index_build::BuildRecord;
 use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -14,9 +15,30 @@ pub(super) enum Change {
     Faster(f64),
     Slower(f64),
     Same,
+    /// Builds of the same vary as much.
+    Unclear,
 }
 
 impl Change {
+    /// Compares two builds. Each may have been made several times, to see what tracing costs: one is faster only if all of these
+    /// are. `None` if one has no duration.
+    pub(super) fn between(before: &BuildRecord, after: &BuildRecord) -> Option<Change> {
+        let range = |build: &BuildRecord| {
+            let pairs = build.tracing.iter();
+            let others = pairs.flat_map(|pair| [pair.traced_s, pair.untraced_s]);
+            let one = (build.duration_s, build.duration_s);
+            others.fold(one, |(low, high), s| (f64::min(low, s), f64::max(high, s)))
+        };
+        let (before_range, after_range) = (range(before), range(after));
+        let overlap = before_range.0 <= after_range.1 && after_range.0 <= before_range.1;
+        let change = Change::of(before.duration_s, after.duration_s)?;
+        Some(match change {
+            Change::Same => change,
+            _ if overlap => Change::Unclear,
+            _ => change,
+        })
+    }
+
     /// Compares two durations; `None` if one is no duration.
     pub(super) fn of(before_s: f64, after_s: f64) -> Option<Change> {
         let is_duration = |seconds: f64| seconds.is_finite() && seconds > 0.0;
@@ -37,6 +59,7 @@ impl Change {
             Change::Faster(ratio) => statement!("build-faster", times = times(ratio)),
             Change::Slower(ratio) => statement!("build-slower", times = times(ratio)),
             Change::Same => statement!("build-took-as-long"),
+            Change::Unclear => statement!("build-change-unclear"),
         }
     }
 
@@ -46,6 +69,7 @@ impl Change {
         match (self, base) {
             (Change::Same, None) => change,
             (Change::Same, Some(base)) => format!("as long as {base}"),
+            (Change::Unclear, _) => change,
             (_, None) => format!("{change}, each built once"),
             (_, Some(base)) => format!("{change} than {base}, each built once"),
         }
@@ -73,6 +97,7 @@ pub(super) fn short_hash(hash: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_change_is_told_with_the_digits_that_count() {
@@ -99,6 +124,25 @@ mod tests {
         assert_eq!(slower, "3.5 × slower than standalone, each built once");
         assert_eq!(words(0.0, 1.0), None);
         assert_eq!(words(1.0, f64::NAN), None);
+    }
+
+    #[test]
+    fn builds_that_vary_more_than_they_differ_are_not_told_apart() {
+        let build = |traced_s: f64, untraced_s: f64| -> BuildRecord {
+            let pair =
+                json!({"traced_s": traced_s, "untraced_s": untraced_s, "traced_first": true});
+            let build = json!({
+                "name": "a", "started_at": "2026-08-22T10:15:00Z", "duration_s": traced_s,
+                "server_restarted": true, "page_cache_dropped": true, "server": {}, "tracing": [pair],
+            });
+            serde_json::from_value(build).expect("it is a build")
+        };
+        let change = |before: &BuildRecord, after| Change::between(before, &after);
+        let before = build(0.497, 0.0687);
+        assert_eq!(change(&before, build(0.146, 0.110)), Some(Change::Unclear));
+        let before = build(74.2, 70.0);
+        let faster = change(&before, build(12.1, 11.0));
+        assert!(matches!(faster, Some(Change::Faster(_))), "{faster:?}");
     }
 
     #[test]

@@ -200,6 +200,7 @@ fn many(number: &Number) -> String {
     bare(number, |value| match value {
         value if value >= 1e9 => format!("{:.1} billion", value / 1e9),
         value if value >= 1e6 => format!("{:.1} million", value / 1e6),
+        value if value.fract() == 0.0 => Quantity::count(value as u64).to_string(),
         value => Quantity::plain(value).brief().to_string(),
     })
 }

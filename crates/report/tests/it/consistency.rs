@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+mod documents;
+
 /// Records that are made of the recorded ones.
 const GENERATED: u64 = 300;
 /// A resource that was busy for this share of the time has nothing left.
@@ -281,7 +283,7 @@ fn different_values(view: &View<'_>) -> Vec<String> {
     }
     let mut found = Vec::new();
     let mut same = |what: &str, a: f64, b: f64| {
-        if (a / b - 1.0).abs() > 0.01 {
+        if (a / b - 1.0).abs() > 1e-9 {
             found.push(format!(
                 "{what}: {a} in the phase, {b} in what follows from it"
             ));
@@ -325,24 +327,13 @@ fn different_values(view: &View<'_>) -> Vec<String> {
         let operation = note.split(',').next().unwrap_or_default().to_owned();
         let cell = table.get(&(operation.clone(), percentile.to_owned()));
         let cell = cell.map(|cell| cell.split(" (").next().unwrap_or_default());
-        if cell.is_some_and(|cell| !is_alike(cell, &value)) {
+        if cell.is_some_and(|cell| cell != value) {
             found.push(format!(
                 "{label} of {operation}: {value} in the headline, {cell:?} in the table"
             ));
         }
     }
     found
-}
-
-/// Histograms know three digits: the figures of a phase are the upper ends of their buckets, intervals are around the middles.
-fn is_alike(one: &str, other: &str) -> bool {
-    let split = |text: &str| {
-        let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
-        let number: f64 = number.replace(',', "").parse().unwrap_or(f64::NAN);
-        (number, unit.to_owned())
-    };
-    let ((one, unit), (other, other_unit)) = (split(one), split(other));
-    unit == other_unit && (one / other - 1.0).abs() < 0.011
 }
 
 /// Label, value and note of the figures at the top.
@@ -447,18 +438,21 @@ fn looked_at(run: &Run, name: &str) -> Vec<String> {
         &RenderOptions::default(),
     )
     .unwrap();
+    let options = RenderOptions::default();
+    let json = render(run, Some(&analysis), Format::Json, &options).unwrap();
     let phases = &run.document.phases;
     let phase = phases
         .iter()
         .find(|phase| phase.name == PhaseKind::Measure)
         .unwrap();
-    let found = contradictions(&View {
+    let mut found = documents::contradictions(&markdown, &json);
+    found.extend(contradictions(&View {
         run,
         analysis: &analysis,
         verdict: analysis.verdict.as_ref(),
         phase,
         markdown: &markdown,
-    });
+    }));
     found
         .into_iter()
         .map(|one| format!("{name}: {one}"))

@@ -25,6 +25,10 @@ fn human(experiment: &Experiment) -> String {
     text(experiment, PageFormat::Human, 150)
 }
 
+pub(crate) fn markdown_and_json(experiment: &Experiment) -> [String; 2] {
+    [PageFormat::Markdown, PageFormat::Json].map(|format| text(experiment, format, 120))
+}
+
 fn page(experiment: &Experiment) -> String {
     text(experiment, PageFormat::Html, 0)
 }
@@ -43,7 +47,7 @@ fn the_findings_of_the_recorded_suite_are_those_that_its_answer_gives_today() {
     assert_eq!(today, recorded.findings);
 }
 
-fn all() -> [(&'static str, Experiment); 14] {
+pub(crate) fn all() -> [(&'static str, Experiment); 14] {
     [
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),

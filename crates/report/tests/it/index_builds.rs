@@ -57,6 +57,19 @@ fn shown(document: &IndexBuildDocument, traces: &[(&str, &Traced)], format: Page
     })
 }
 
+pub(crate) fn all() -> [(&'static str, IndexBuildDocument); 4] {
+    [
+        ("rewritten", rewritten()),
+        ("without-remedy", without_remedy()),
+        ("dealt", dealt()),
+        ("failed", failed()),
+    ]
+}
+
+pub(crate) fn markdown_and_json(document: &IndexBuildDocument) -> [String; 2] {
+    [PageFormat::Markdown, PageFormat::Json].map(|format| shown(document, &[], format))
+}
+
 fn page_of(document: &IndexBuildDocument, traces: &[(&str, &Traced)]) -> Page {
     with_view(document, traces, page)
 }

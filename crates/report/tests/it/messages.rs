@@ -31,6 +31,10 @@ fn messages(document: &TailDocument, count: usize) -> Vec<CellMessages> {
     made.collect()
 }
 
+pub(crate) fn markdown_and_json(count: usize) -> [String; 2] {
+    [PageFormat::Markdown, PageFormat::Json].map(|format| rendered(&document(), count, format))
+}
+
 fn rendered(document: &TailDocument, count: usize, format: PageFormat) -> String {
     let messages = messages(document, count);
     let view = TailView {

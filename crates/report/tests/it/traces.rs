@@ -35,6 +35,19 @@ fn shown(traced: &Traced, format: PageFormat, width: usize) -> String {
     render(&view(traced, &activity), format, &options).unwrap()
 }
 
+pub(crate) fn all() -> [(&'static str, Traced); 4] {
+    [
+        ("random", random_scan()),
+        ("sequential", sequential_scan()),
+        ("totals", aggregated()),
+        ("empty", empty()),
+    ]
+}
+
+pub(crate) fn markdown_and_json(traced: &Traced) -> [String; 2] {
+    [PageFormat::Markdown, PageFormat::Json].map(|format| shown(traced, format, 120))
+}
+
 fn shown_pair(format: PageFormat) -> String {
     let (before, after, activity) = (random_scan(), sequential_scan(), activity());
     let pair = TracePair {
