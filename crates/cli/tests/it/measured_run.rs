@@ -812,3 +812,28 @@ fn nothing_of_a_trace_is_left_when_the_program_is_killed() {
     child.wait_with_output().unwrap();
     wait_for("nothing is left", || tails() == 0);
 }
+
+#[test]
+fn a_limit_for_the_size_of_files_ends_the_run_as_a_full_disk_does() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let run = reads(&uri, &["--duration", "10m", "--out", "r"]);
+    // In blocks of 1 KiB: the document of the run fits, whatever it says of the machine.
+    let limited = [
+        &[
+            "-c",
+            "ulimit -f 64; exec \"$@\"",
+            "limited",
+            env!("CARGO_BIN_EXE_dyno"),
+        ],
+        &run[..],
+    ]
+    .concat();
+    let mut command = bench.command_of(std::path::Path::new("bash"), &limited);
+    let finished = Finished::from(command.output().unwrap()).expect(3);
+    finished
+        .says("cannot record the run")
+        .says("File too large");
+    let document = bench.dyno(&["report", "r", "--format", "json"]);
+    assert_ne!(document.expect(0).json()["status"], "complete");
+}
