@@ -179,24 +179,16 @@ pub fn compare_sides(
     let own = sides.map(|side| side.run_to_run(statistic, resampling));
     let counts = sides.map(Runs::len);
     let fewest = counts[0].min(counts[1]);
-    let (spread, basis) = match (own[0].or(own[1]), own[1].or(own[0])) {
-        (Some(of_a), Some(of_b)) => {
-            let wider = |(place, between): (usize, Spread)| {
-                let is_wider = |within: &Spread| {
-                    within.half_width(confidence_ratio) > between.half_width(confidence_ratio)
-                };
-                within[place].filter(is_wider).unwrap_or(between)
-            };
-            let of_a = wider((0, of_a.of_mean(counts[0])));
-            let of_b = wider((1, of_b.of_mean(counts[1])));
-            let mut spread = Spread::of_ratio(of_a, of_b);
-            if own.iter().any(Option::is_none) {
-                // Both rest on the runs of one side.
-                spread.degrees_of_freedom = of_a.degrees_of_freedom.min(of_b.degrees_of_freedom);
-            }
-            (spread, Basis::BetweenRuns)
-        }
-        _ => (
+    let wider = |place: usize, between: Spread| {
+        let between = between.of_mean(counts[place]);
+        let is_wider = |within: &Spread| {
+            within.half_width(confidence_ratio) > between.half_width(confidence_ratio)
+        };
+        within[place].filter(is_wider).unwrap_or(between)
+    };
+    let (spread, basis) = match Spread::of_sides(own, wider) {
+        Some(spread) => (spread, Basis::BetweenRuns),
+        None => (
             Spread::of_sum(&[within[0]?, within[1]?], 1)?,
             Basis::WithinRun,
         ),

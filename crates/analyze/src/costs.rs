@@ -408,8 +408,7 @@ fn ratio_of_pairs(baseline: &[f64], candidate: &[f64]) -> Figure {
     }
 }
 
-/// The ratio of the geometric means of runs that do not form pairs, with Welch's interval. As in
-/// [`compare_sides`](crate::comparison::compare_sides), a side with one run varies as the other one does.
+/// The ratio of the geometric means of runs that do not form pairs, with Welch's interval.
 fn ratio_of_independent(baseline: &[f64], candidate: &[f64]) -> Figure {
     let sides = [baseline, candidate];
     let value = (mean(candidate) - mean(baseline)).exp();
@@ -419,15 +418,8 @@ fn ratio_of_independent(baseline: &[f64], candidate: &[f64]) -> Figure {
             degrees_of_freedom: logs.len() as f64 - 1.0,
         })
     });
-    let Some((a, b)) = own[0].or(own[1]).zip(own[1].or(own[0])) else {
-        return Figure::bare(value);
-    };
-    let mut spread = Spread::of_ratio(a.of_mean(baseline.len()), b.of_mean(candidate.len()));
-    if own.iter().any(Option::is_none) {
-        // Both rest on the runs of one side.
-        spread.degrees_of_freedom = a.degrees_of_freedom;
-    }
-    let found = spread.interval(value, DEFAULT_CONFIDENCE_RATIO);
+    let spread = Spread::of_sides(own, |side, one| one.of_mean(sides[side].len()));
+    let found = spread.and_then(|spread| spread.interval(value, DEFAULT_CONFIDENCE_RATIO));
     Figure {
         value,
         low: found.map(|found| found.low),

@@ -61,6 +61,22 @@ impl Spread {
         }
     }
 
+    /// Of the ratio of the means of two sides whose numbers do not form pairs, where `of_mean` gives the spread of the mean of a
+    /// side. A side with one number varies as the other one does. `None` with one number on each.
+    pub(crate) fn of_sides(
+        own: [Option<Spread>; 2],
+        of_mean: impl Fn(usize, Spread) -> Spread,
+    ) -> Option<Spread> {
+        let a = of_mean(0, own[0].or(own[1])?);
+        let b = of_mean(1, own[1].or(own[0])?);
+        let mut spread = Spread::of_ratio(a, b);
+        if own.iter().any(Option::is_none) {
+            // Both rest on the numbers of one side.
+            spread.degrees_of_freedom = a.degrees_of_freedom.min(b.degrees_of_freedom);
+        }
+        Some(spread)
+    }
+
     /// Of the mean of `count` such numbers that are independent.
     pub(crate) fn of_mean(self, count: usize) -> Spread {
         Spread {
