@@ -26,7 +26,7 @@ const CACHE: [&str; 2] = ["cache", "cache_bytes"];
 /// Memory that differs by less than this share is the same: balloons of virtual machines and updates of kernels change it.
 const SAME_MEMORY_RATIO: f64 = 0.05;
 
-/// Follows the value that a run has set, in a parameter that somebody changed until the end of the run.
+/// Follows the value that a run has set, in [`changed_setting`].
 const AT_FIRST: &str = " at first, ";
 
 /// The conditions of a run.
@@ -173,6 +173,11 @@ fn is_same(what: &str, before: &str, now: &str) -> bool {
         }
         _ => before == now,
     }
+}
+
+/// A setting that somebody changed during a run, as its record has it.
+pub fn changed_setting(set: &str, found: &str) -> String {
+    format!("{set}{AT_FIRST}{found} at the end")
 }
 
 /// The value of a setting that the run began with, which later runs begin with as well.
@@ -340,6 +345,7 @@ mod tests {
 
     #[test]
     fn parameter_that_changed_later_is_compared_as_it_was_set() {
+        assert_eq!(changed_setting("20", "33"), "20 at first, 33 at the end");
         assert_eq!(set_first("20 at first, 33 at the end"), "20");
         assert_eq!(set_first("20"), "20");
         let with = |set: &str| Conditions {

@@ -14,6 +14,7 @@ use crate::doctor::step::{Step, Ways};
 use crate::error::{Error, Kind};
 use crate::run::observation::WatchedServer;
 use bson::{Bson, Document, doc};
+use dyno_analyze::experiment::conditions::changed_setting;
 use dyno_load::connect::{Control, ControlError};
 use dyno_plan::Plan;
 use dyno_plan::knobs::ENGINE_CONFIGURATION;
@@ -124,7 +125,7 @@ impl<'a> RuntimeParameters<'a> {
                 };
                 caveats.push(Caveat::of_run(CaveatKind::ServerSetting, statement));
                 let found = now.get(parameter).map_or("not known", String::as_str);
-                *set = format!("{set} at first, {found} at the end");
+                *set = changed_setting(set, found);
             }
         }
         (applied, caveats)
