@@ -238,17 +238,16 @@ fn operation_name(name: &str) -> Result<&'static str, String> {
 }
 
 fn number(rest: &mut &[u8]) -> Result<u64, String> {
-    let bytes = take(rest, 8)?;
-    Ok(u64::from_le_bytes(
-        bytes.try_into().map_err(|_| "no number")?,
-    ))
+    Ok(u64::from_le_bytes(array(rest)?))
 }
 
 fn short_number(rest: &mut &[u8]) -> Result<u32, String> {
-    let bytes = take(rest, 4)?;
-    Ok(u32::from_le_bytes(
-        bytes.try_into().map_err(|_| "no number")?,
-    ))
+    Ok(u32::from_le_bytes(array(rest)?))
+}
+
+fn array<const LENGTH: usize>(rest: &mut &[u8]) -> Result<[u8; LENGTH], String> {
+    let bytes = take(rest, LENGTH)?;
+    Ok(bytes.try_into().map_err(|_| "no number")?)
 }
 
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {

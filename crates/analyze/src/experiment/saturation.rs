@@ -78,9 +78,10 @@ impl Used<'_> {
                 Some(((*name).to_owned(), used_ratio, *busy_ratio))
             });
         let limited = stations.iter().filter(|demand| demand.name == disk);
-        let limited =
-            limited.map(|demand| (demand.name.clone(), rate_per_s * demand.per_server_s()));
-        let limited = limited.map(|(name, busy_ratio)| (name, busy_ratio, busy_ratio));
+        let limited = limited.map(|demand| {
+            let busy_ratio = rate_per_s * demand.per_server_s();
+            (demand.name.clone(), busy_ratio, busy_ratio)
+        });
         of_cpus
             .chain(limited)
             .filter(|(_, used_ratio, _)| *used_ratio >= NEAR_RATIO)

@@ -353,25 +353,13 @@ fn headline(markdown: &str) -> Vec<(String, String, String)> {
 
 /// Cells of the first table below a heading, by the names of row and column.
 fn table_of(markdown: &str, heading: &str) -> BTreeMap<(String, String), String> {
-    let Some(at) = markdown.find(heading) else {
-        return BTreeMap::new();
-    };
-    let mut rows = markdown[at..]
-        .lines()
-        .skip_while(|line| !line.starts_with('|'));
-    let split = |row: &str| -> Vec<String> {
-        row.trim_matches('|')
-            .split('|')
-            .map(|cell| cell.trim().replace("**", ""))
-            .collect()
-    };
-    let columns = rows.next().map(split).unwrap_or_default();
+    let below = markdown.find(heading).map_or("", |at| &markdown[at..]);
+    let tables = documents::tables(below);
+    let first = tables.into_iter().find(|table| !table.is_empty());
+    let mut rows = first.into_iter().flatten();
+    let columns = rows.next().unwrap_or_default();
     let mut found = BTreeMap::new();
-    for row in rows
-        .skip(1)
-        .take_while(|line| line.starts_with('|'))
-        .map(split)
-    {
+    for row in rows {
         for (column, cell) in columns.iter().zip(&row) {
             found.insert((row[0].clone(), column.clone()), cell.clone());
         }

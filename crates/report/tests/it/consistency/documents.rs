@@ -100,7 +100,7 @@ fn different_cells_of_section(section: &str) -> Vec<String> {
 }
 
 /// Rows of all tables, the line of the names of columns first.
-fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
+pub(super) fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
     let mut tables = vec![Vec::new()];
     for line in markdown.lines() {
         match line.strip_prefix('|') {
