@@ -311,16 +311,19 @@ fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
         machine(cpu::ALL_SYSTEM_RATIO)?,
     );
     let nice = machine(cpu::ALL_NICE_RATIO);
-    let known = |metric: Metric, row: usize| -> f64 {
+    let columns = |metric: Metric| -> Vec<&[f64]> {
         let columns = table.columns_of(metric);
-        let values = columns.map(|(_, values)| values[row]);
+        columns.map(|(_, values)| values).collect()
+    };
+    let used = [process::CPU_USER_RATIO, process::CPU_SYSTEM_RATIO].map(columns);
+    let known = |columns: &Vec<&[f64]>, row: usize| -> f64 {
+        let values = columns.iter().map(|values| values[row]);
         values.filter(|value| value.is_finite()).sum()
     };
     recorded(table, windows, "other processes".to_owned(), |row| {
         let nice = nice.map_or(0.0, |nice| nice[row]);
         let all = [user[row] + nice, system[row]].map(|share| share * cores);
-        let used = [process::CPU_USER_RATIO, process::CPU_SYSTEM_RATIO];
-        of_others(all, used.map(|metric| known(metric, row)))
+        of_others(all, used.each_ref().map(|columns| known(columns, row)))
     })
 }
 

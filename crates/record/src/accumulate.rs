@@ -134,7 +134,7 @@ impl PhaseAccumulator {
     }
 
     /// Adds a window that was read from files.
-    pub(crate) fn add_window(&mut self, window: &Window) -> Result<(), AdditionError> {
+    pub(crate) fn add_window(&mut self, window: &Window) {
         let row = &window.interval;
         self.add_counts(row.start_ns, row.duration_ns, &row.counts());
         for row in &window.operations {
@@ -150,12 +150,11 @@ impl PhaseAccumulator {
         for histogram in &window.histograms {
             let name = &window.operations[histogram.operation].operation;
             let merged = self.operation(name).distribution.get_mut(histogram.clock);
-            histogram.values.add_to(merged)?;
+            histogram.values.add_to(merged);
         }
         for row in &window.errors {
             self.add_errors(&row.kind, row.count);
         }
-        Ok(())
     }
 
     /// The merged histograms by operation name.

@@ -93,7 +93,7 @@ fn own_header(length: u32) -> Vec<u8> {
 /// Numbers in groups of seven bits, the least first, the ninth byte whole; signs in the lowest bit. Below 0 it is so many counters
 /// that are 0, else one counter.
 fn of_counts(bytes: &[u8]) -> Option<SparseHistogram> {
-    let mut found = SparseHistogram::default();
+    let mut found = SparseHistogram::with_capacity(bytes.len() / 2);
     let mut bytes = bytes.iter();
     let (mut counter, mut total) = (0_u64, 0_u64);
     while let Some(mut byte) = bytes.next() {

@@ -63,11 +63,21 @@ impl Lines {
         self.torn
     }
 
+    /// Number of the line that was read last, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// An error about the line that was read last.
     pub(crate) fn corrupt(&self, reason: impl Into<String>) -> RecordError {
+        self.corrupt_at(self.number, reason)
+    }
+
+    /// An error about a line that was read before.
+    pub(crate) fn corrupt_at(&self, line: u64, reason: impl Into<String>) -> RecordError {
         RecordError::Corrupt {
             path: self.path.clone(),
-            line: self.number,
+            line,
             reason: reason.into(),
         }
     }

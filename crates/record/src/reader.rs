@@ -9,6 +9,7 @@ use crate::error::RecordError;
 use crate::fine::{self, FinePoint};
 use crate::metrics::{self, MetricTable};
 use crate::model::{Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus};
+use crate::responses::{MOST_WINDOWS, PhaseResponses, ResponsesCollector};
 use crate::statement;
 use crate::thin::Thinner;
 use crate::windows::{self, Windows};
@@ -35,6 +36,8 @@ pub struct Run {
     pub fine: Vec<FinePoint>,
     /// Merged histograms per phase and operation, for percentile plots.
     pub distributions: Vec<PhaseDistribution>,
+    /// Response times of the measured phase over time, for intervals; empty without that phase.
+    pub responses: PhaseResponses,
     /// What host, servers and exporters told meanwhile, by source; empty for runs that were not watched.
     pub metrics: Vec<MetricTable>,
     /// Whether figures of the document come from the recorded windows because the run did not
@@ -143,6 +146,7 @@ impl Run {
         let mut windows = Windows::open(directory)?;
         let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
         let mut thinner = Thinner::new(windows::count(directory)?, most_points);
+        let mut responses = ResponsesCollector::new(directory, PhaseKind::Measure, MOST_WINDOWS)?;
         let mut window_count = 0;
         while let Some(window) = windows.next_window()? {
             let phase = window.interval.phase;
@@ -150,9 +154,9 @@ impl Run {
             phases
                 .entry(phase)
                 .or_insert_with(|| PhaseAccumulator::new(phase, offered))
-                .add_window(&window)
-                .map_err(|error| windows.corrupt_histogram(&error))?;
+                .add_window(&window);
             thinner.add(&window);
+            responses.add(&window);
             window_count += 1;
         }
         let mut notes = windows.into_notes();
@@ -174,6 +178,7 @@ impl Run {
             fine: fine::read(directory)?,
             metrics,
             distributions: phases.into_values().flat_map(distributions).collect(),
+            responses: responses.finish(),
             rebuilt,
             notes,
         })

@@ -5,8 +5,8 @@ use crate::error::RecordError;
 use crate::hlog::Clock;
 use crate::model::{PhaseKind, RunDocument};
 use crate::plain_file;
-use crate::sparse::{SparseHistogram, merged};
-use crate::windows::{self, Windows};
+use crate::sparse::{DenseCounts, SparseHistogram, merged};
+use crate::windows::{Window, Windows};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -56,7 +56,11 @@ pub fn responses(
     Ok(found)
 }
 
-/// The windows of a phase, of all operations together and one by one.
+/// Groups of windows for the intervals of a run; up to twice as many are kept. These resample in a moment, and more of
+/// them would not make an interval narrower.
+pub const MOST_WINDOWS: usize = 150;
+
+/// The windows of a phase, of all operations together and one by one. In long runs neighbouring windows are put together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhaseResponses {
     /// All operations together, as [`responses`] takes them without a name.
@@ -65,8 +69,7 @@ pub struct PhaseResponses {
     pub operations: BTreeMap<String, Vec<WindowResponses>>,
 }
 
-/// Reads the windows of one phase once for all operations. In long runs neighbouring windows are put together,
-/// so that there are at most twice `most_windows` of them: memory does not grow with the length of a run.
+/// Reads the windows of one phase once for all operations, with twice `most_windows` groups at most.
 ///
 /// # Errors
 /// Those of [`responses`].
@@ -75,31 +78,64 @@ pub fn by_operation(
     phase: PhaseKind,
     most_windows: usize,
 ) -> Result<PhaseResponses, RecordError> {
-    let common = common_window(directory, phase)?;
+    let mut collector = ResponsesCollector::new(directory, phase, most_windows)?;
     let mut windows = Windows::open_responses(directory)?;
-    let mut all = Grouped::new(most_windows);
-    let mut operations: BTreeMap<String, Grouped> = BTreeMap::new();
     while let Some(window) = windows.next_window()? {
-        if window.interval.phase != phase {
-            continue;
+        collector.add(&window);
+    }
+    Ok(collector.finish())
+}
+
+/// Makes [`PhaseResponses`] window by window.
+pub(crate) struct ResponsesCollector {
+    phase: PhaseKind,
+    common: Option<(u64, u64)>,
+    all: Grouped,
+    operations: BTreeMap<String, Grouped>,
+}
+
+impl ResponsesCollector {
+    /// For windows of this phase of the run in `directory`.
+    pub(crate) fn new(
+        directory: &Path,
+        phase: PhaseKind,
+        most_windows: usize,
+    ) -> Result<Self, RecordError> {
+        Ok(ResponsesCollector {
+            phase,
+            common: common_window(directory, phase)?,
+            all: Grouped::new(most_windows),
+            operations: BTreeMap::new(),
+        })
+    }
+
+    /// Adds the next window; those of other phases are left out.
+    pub(crate) fn add(&mut self, window: &Window) {
+        if window.interval.phase != self.phase {
+            return;
         }
         for row in &window.operations {
-            // Windows before the first one of an operation had none of it.
-            let known = operations.entry(row.operation.clone());
-            known.or_insert_with(|| all.emptied());
+            if !self.operations.contains_key(&row.operation) {
+                // Windows before the first one of an operation had none of it.
+                let emptied = self.all.emptied();
+                self.operations.insert(row.operation.clone(), emptied);
+            }
         }
-        all.push(of_window(&window, None, common));
-        for (name, grouped) in &mut operations {
-            grouped.push(of_window(&window, Some(name), common));
+        self.all.push(window, None, self.common);
+        for (name, grouped) in &mut self.operations {
+            grouped.push(window, Some(name), self.common);
         }
     }
-    Ok(PhaseResponses {
-        all: all.windows,
-        operations: operations
-            .into_iter()
-            .map(|(name, grouped)| (name, grouped.windows))
-            .collect(),
-    })
+
+    pub(crate) fn finish(self) -> PhaseResponses {
+        let operations = self.operations.into_iter();
+        PhaseResponses {
+            all: self.all.finish(),
+            operations: operations
+                .map(|(name, grouped)| (name, grouped.finish()))
+                .collect(),
+        }
+    }
 }
 
 /// Windows of which neighbours are put together when there are too many.
@@ -107,9 +143,12 @@ struct Grouped {
     most: usize,
     /// Windows in each group but the last.
     size: usize,
-    /// Windows in the last group.
-    in_last: usize,
-    windows: Vec<WindowResponses>,
+    /// Groups that are full.
+    closed: Vec<WindowResponses>,
+    /// The last group without its response times, and how many windows it has.
+    open: Option<(WindowResponses, usize)>,
+    /// Response times of the last group.
+    counts: DenseCounts,
 }
 
 impl Grouped {
@@ -117,8 +156,9 @@ impl Grouped {
         Grouped {
             most: most.max(1),
             size: 1,
-            in_last: 0,
-            windows: Vec::new(),
+            closed: Vec::new(),
+            open: None,
+            counts: DenseCounts::default(),
         }
     }
 
@@ -130,37 +170,54 @@ impl Grouped {
             is_outside: window.is_outside,
             ..WindowResponses::default()
         };
+        let open = self.open.as_ref();
         Grouped {
-            windows: self.windows.iter().map(nothing).collect(),
+            closed: self.closed.iter().map(nothing).collect(),
+            open: open.map(|(window, count)| (nothing(window), *count)),
+            counts: DenseCounts::default(),
             ..*self
         }
     }
 
-    fn push(&mut self, window: WindowResponses) {
-        match self.windows.last_mut() {
-            Some(last) if self.in_last < self.size => {
-                last.append(&window);
-                self.in_last += 1;
+    fn push(&mut self, window: &Window, operation: Option<&str>, common: Option<(u64, u64)>) {
+        let next = without_responses(window, operation, common);
+        match &mut self.open {
+            Some((open, count)) if *count < self.size => {
+                open.append(&next);
+                *count += 1;
             }
             _ => {
-                if self.windows.len() >= 2 * self.most {
+                self.close();
+                if self.closed.len() >= 2 * self.most {
                     self.halve();
                 }
-                self.windows.push(window);
-                self.in_last = 1;
+                self.open = Some((next, 1));
             }
+        }
+        histograms(window, operation).for_each(|values| self.counts.add(values));
+    }
+
+    fn close(&mut self) {
+        if let Some((mut window, _)) = self.open.take() {
+            window.response_ns = self.counts.take().buckets().collect();
+            self.closed.push(window);
         }
     }
 
     fn halve(&mut self) {
-        let pairs = self.windows.chunks(2);
+        let pairs = self.closed.chunks(2);
         let joined = pairs.map(|pair| {
             let mut first = pair[0].clone();
             pair.iter().skip(1).for_each(|second| first.append(second));
             first
         });
-        self.windows = joined.collect();
+        self.closed = joined.collect();
         self.size *= 2;
+    }
+
+    fn finish(mut self) -> Vec<WindowResponses> {
+        self.close();
+        self.closed
     }
 }
 
@@ -203,46 +260,58 @@ fn common_window(directory: &Path, phase: PhaseKind) -> Result<Option<(u64, u64)
 }
 
 fn of_window(
-    window: &windows::Window,
+    window: &Window,
     operation: Option<&str>,
     common: Option<(u64, u64)>,
 ) -> WindowResponses {
-    let names: Vec<&str> = window
-        .operations
-        .iter()
-        .map(|row| row.operation.as_str())
-        .collect();
-    let is_wanted = |name: &str| match operation {
+    let mut counts = SparseHistogram::default();
+    histograms(window, operation).for_each(|values| counts.merge(values));
+    WindowResponses {
+        response_ns: counts.buckets().collect(),
+        ..without_responses(window, operation, common)
+    }
+}
+
+fn is_wanted(name: &str, operation: Option<&str>) -> bool {
+    match operation {
         Some(wanted) => name == wanted,
         None => name != READ_MODIFY_WRITE,
-    };
-    let mut counts = SparseHistogram::default();
-    let wanted = window.histograms.iter().filter(|entry| {
-        matches!(entry.clock, Clock::Response) && is_wanted(names[entry.operation])
-    });
-    for entry in wanted {
-        counts.merge(&entry.values);
     }
+}
+
+/// Response times of one operation, or of all.
+fn histograms<'a>(
+    window: &'a Window,
+    operation: Option<&str>,
+) -> impl Iterator<Item = &'a SparseHistogram> {
+    window.histograms.iter().filter_map(move |entry| {
+        let name = &window.operations[entry.operation].operation;
+        let is_response = matches!(entry.clock, Clock::Response);
+        (is_response && is_wanted(name, operation)).then_some(&entry.values)
+    })
+}
+
+fn without_responses(
+    window: &Window,
+    operation: Option<&str>,
+    common: Option<(u64, u64)>,
+) -> WindowResponses {
     let row = &window.interval;
-    let is_one = |name: &str| operation.is_some_and(|wanted| wanted == name);
-    let one = window.operations.iter().find(|row| is_one(&row.operation));
     let rows = window.operations.iter();
-    let sums = rows
-        .filter(|row| is_wanted(&row.operation))
-        .map(|row| row.response_sum_ns);
+    let sums = rows.filter(|row| is_wanted(&row.operation, operation));
+    let one = operation.map(|wanted| {
+        let mut rows = window.operations.iter();
+        let found = rows.find(|row| row.operation == wanted);
+        found.map_or((0, 0), |row| (row.count, row.errors))
+    });
+    let (succeeded, failed) = one.unwrap_or((row.succeeded, row.failed));
     WindowResponses {
         start_s: row.start_ns as f64 / 1e9,
         duration_s: row.duration_ns as f64 / 1e9,
         is_outside: common.is_some_and(|(first, last)| !(first..=last).contains(&row.index)),
-        succeeded: match operation {
-            None => row.succeeded,
-            Some(_) => one.map_or(0, |row| row.count),
-        },
-        failed: match operation {
-            None => row.failed,
-            Some(_) => one.map_or(0, |row| row.errors),
-        },
-        response_ns: counts.buckets().collect(),
-        response_sum_ns: sums.sum(),
+        succeeded,
+        failed,
+        response_ns: Vec::new(),
+        response_sum_ns: sums.map(|row| row.response_sum_ns).sum(),
     }
 }

@@ -40,6 +40,13 @@ fn highest(counter: u32) -> u64 {
 }
 
 impl SparseHistogram {
+    /// Without counts, with room for so many.
+    pub(crate) fn with_capacity(counters: usize) -> Self {
+        SparseHistogram {
+            counts: Vec::with_capacity(counters),
+        }
+    }
+
     /// Adds the next counter, in ascending order; `None` if the histogram does not have it.
     pub(crate) fn push(&mut self, counter: u64, count: u64) -> Option<()> {
         let counter = u32::try_from(counter).ok().filter(|one| one < &COUNTERS)?;
@@ -93,23 +100,46 @@ impl SparseHistogram {
         self.counts = merged(own, &other.counts);
     }
 
-    /// Adds it to a histogram with the same bounds.
-    ///
-    /// # Errors
-    /// The bounds of the histogram are narrower.
-    pub(crate) fn add_to(&self, histogram: &mut Histogram<u64>) -> Result<(), AdditionError> {
-        self.counts.iter().try_for_each(|(counter, count)| {
-            let added = histogram.record_n(range(*counter).0, *count);
-            added.map_err(|_| AdditionError::OtherAddendValueExceedsRange)
-        })
+    /// Adds it to a [`latency_histogram`].
+    pub(crate) fn add_to(&self, histogram: &mut Histogram<u64>) {
+        for (counter, count) in &self.counts {
+            histogram
+                .record_n(range(*counter).0, *count)
+                .expect("all counters are those of a latency histogram");
+        }
     }
 
     /// The same with all counters.
     pub(crate) fn to_histogram(&self) -> Histogram<u64> {
         let mut histogram = latency_histogram();
-        self.add_to(&mut histogram)
-            .expect("all counters are those of this histogram");
+        self.add_to(&mut histogram);
         histogram
+    }
+}
+
+/// Counts by all counters of a [`latency_histogram`]: many windows are added up without making a list for each.
+#[derive(Default)]
+pub(crate) struct DenseCounts(Vec<u64>);
+
+impl DenseCounts {
+    /// Adds what was counted.
+    pub(crate) fn add(&mut self, other: &SparseHistogram) {
+        self.0.resize(*COUNTERS as usize, 0);
+        for (counter, count) in &other.counts {
+            let own = &mut self.0[*counter as usize];
+            *own = own.saturating_add(*count);
+        }
+    }
+
+    /// What was counted since the last time.
+    pub(crate) fn take(&mut self) -> SparseHistogram {
+        let mut counts = Vec::new();
+        for (counter, count) in (0..).zip(&mut self.0) {
+            if *count > 0 {
+                counts.push((counter, std::mem::take(count)));
+            }
+        }
+        SparseHistogram { counts }
     }
 }
 

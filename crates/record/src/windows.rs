@@ -10,7 +10,21 @@ use crate::model::PhaseKind;
 use crate::series::{ErrorRow, IntervalRow, OperationRow, Row};
 use crate::sparse::SparseHistogram;
 use crate::writer::{ERRORS, INTERVALS, LATENCY, OPERATIONS};
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::vec;
+
+/// Windows that are decoded together: more take more memory, fewer start threads more often.
+const BATCH_WINDOWS: usize = 256;
+/// Batches that wait to be used.
+const BATCHES_AHEAD: usize = 2;
+/// Fewest windows that are worth a thread.
+const FEWEST_FOR_THREAD: usize = 16;
+/// More threads do not help: all other work on a window is done by one thread.
+const MOST_THREADS: usize = 8;
 
 /// One recording window as it was written.
 pub(crate) struct Window {
@@ -28,6 +42,22 @@ pub(crate) struct WindowHistogram {
     pub(crate) values: SparseHistogram,
 }
 
+/// A window whose histograms are not decoded yet.
+struct RawWindow {
+    interval: IntervalRow,
+    operations: Vec<OperationRow>,
+    errors: Vec<ErrorRow>,
+    histograms: Vec<RawHistogram>,
+}
+
+/// A line of the latency log.
+struct RawHistogram {
+    operation: usize,
+    clock: Clock,
+    text: String,
+    line: u64,
+}
+
 /// Windows that a run directory holds, at least; found without parsing them.
 pub(crate) fn count(directory: &Path) -> Result<u64, RecordError> {
     let mut lines = Lines::open(&directory.join(INTERVALS))?;
@@ -39,46 +69,146 @@ pub(crate) fn count(directory: &Path) -> Result<u64, RecordError> {
     Ok(count.saturating_sub(1))
 }
 
-/// The series files of one run.
+/// The windows of one run. A thread reads ahead and decodes, so that the windows before can be used meanwhile.
 pub(crate) struct Windows {
-    intervals: Lines,
-    operations: Lines,
-    errors: Lines,
-    latency: Lines,
-    decoder: Decoder,
-    /// Clocks whose histograms are decoded.
-    clocks: &'static [Clock],
-    /// The window that lacks rows, and the file that should have them.
-    incomplete: Option<String>,
+    batches: Receiver<Vec<Result<Window, RecordError>>>,
+    reader: JoinHandle<Reader>,
+    ready: vec::IntoIter<Result<Window, RecordError>>,
 }
 
 impl Windows {
     /// Opens the files and checks their headers.
     pub(crate) fn open(directory: &Path) -> Result<Windows, RecordError> {
-        Ok(Windows {
-            intervals: open_table::<IntervalRow>(&directory.join(INTERVALS))?,
-            operations: open_table::<OperationRow>(&directory.join(OPERATIONS))?,
-            errors: open_table::<ErrorRow>(&directory.join(ERRORS))?,
-            latency: Lines::open(&directory.join(LATENCY))?,
-            decoder: Decoder::default(),
-            clocks: &Clock::ALL,
-            incomplete: None,
-        })
+        Windows::open_clocks(directory, &Clock::ALL)
     }
 
     /// The same with the histograms of response times only.
     pub(crate) fn open_responses(directory: &Path) -> Result<Windows, RecordError> {
+        Windows::open_clocks(directory, &[Clock::Response])
+    }
+
+    fn open_clocks(directory: &Path, clocks: &'static [Clock]) -> Result<Windows, RecordError> {
+        let mut reader = Reader::open(directory, clocks)?;
+        let (sender, batches) = sync_channel(BATCHES_AHEAD);
         Ok(Windows {
-            clocks: &[Clock::Response],
-            ..Windows::open(directory)?
+            batches,
+            reader: thread::spawn(move || {
+                while !reader.is_at_end {
+                    // Without a receiver nobody wants the rest.
+                    if sender.send(reader.batch()).is_err() {
+                        break;
+                    }
+                }
+                reader
+            }),
+            ready: Vec::new().into_iter(),
         })
     }
 
     /// The next whole window; `None` after the last one.
     pub(crate) fn next_window(&mut self) -> Result<Option<Window>, RecordError> {
-        if self.incomplete.is_some() {
-            return Ok(None);
+        loop {
+            if let Some(window) = self.ready.next() {
+                return window.map(Some);
+            }
+            match self.batches.recv() {
+                Ok(batch) => self.ready = batch.into_iter(),
+                Err(_) => return Ok(None),
+            }
         }
+    }
+
+    /// What was left out, in words for people. To be called after the last window.
+    pub(crate) fn into_notes(self) -> Vec<String> {
+        drop(self.batches);
+        let reader = self.reader.join();
+        reader
+            .unwrap_or_else(|panic| resume_unwind(panic))
+            .into_notes()
+    }
+}
+
+/// Reads the series files of one run.
+struct Reader {
+    intervals: Lines,
+    operations: Lines,
+    errors: Lines,
+    latency: Lines,
+    decoders: Vec<Decoder>,
+    /// Clocks whose histograms are decoded.
+    clocks: &'static [Clock],
+    /// The window that lacks rows, and the file that should have them.
+    incomplete: Option<String>,
+    is_at_end: bool,
+}
+
+impl Reader {
+    fn open(directory: &Path, clocks: &'static [Clock]) -> Result<Reader, RecordError> {
+        let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+        Ok(Reader {
+            intervals: open_table::<IntervalRow>(&directory.join(INTERVALS))?,
+            operations: open_table::<OperationRow>(&directory.join(OPERATIONS))?,
+            errors: open_table::<ErrorRow>(&directory.join(ERRORS))?,
+            latency: Lines::open(&directory.join(LATENCY))?,
+            decoders: (0..cpus.min(MOST_THREADS))
+                .map(|_| Decoder::default())
+                .collect(),
+            clocks,
+            incomplete: None,
+            is_at_end: false,
+        })
+    }
+
+    /// The next windows; an error is the last of them.
+    fn batch(&mut self) -> Vec<Result<Window, RecordError>> {
+        let mut batch = Vec::with_capacity(BATCH_WINDOWS);
+        let mut failure = None;
+        while batch.len() < BATCH_WINDOWS && !self.is_at_end {
+            match self.raw_window() {
+                Ok(Some(window)) => batch.push(window),
+                Ok(None) => self.is_at_end = true,
+                Err(error) => {
+                    self.is_at_end = true;
+                    failure = Some(Err(error));
+                }
+            }
+        }
+        let mut decoded = self.decode(batch);
+        decoded.extend(failure);
+        decoded
+    }
+
+    /// Decodes on all CPUs.
+    fn decode(&mut self, batch: Vec<RawWindow>) -> Vec<Result<Window, RecordError>> {
+        let threads = self
+            .decoders
+            .len()
+            .min(batch.len() / FEWEST_FOR_THREAD)
+            .max(1);
+        let size = batch.len().div_ceil(threads);
+        let mut rest = batch.into_iter();
+        let lines = &self.latency;
+        let parts = self.decoders.iter_mut().take(threads).map(|decoder| {
+            let part: Vec<RawWindow> = rest.by_ref().take(size).collect();
+            move || {
+                part.into_iter()
+                    .map(|raw| raw.decode(decoder, lines))
+                    .collect::<Vec<_>>()
+            }
+        });
+        let mut parts: Vec<_> = parts.collect();
+        let own = parts.remove(0);
+        thread::scope(|scope| {
+            let others: Vec<_> = parts.into_iter().map(|part| scope.spawn(part)).collect();
+            let mut decoded = own();
+            for other in others {
+                decoded.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            decoded
+        })
+    }
+
+    fn raw_window(&mut self) -> Result<Option<RawWindow>, RecordError> {
         let Some(interval) = next_row::<IntervalRow>(&mut self.intervals)? else {
             return Ok(None);
         };
@@ -92,7 +222,7 @@ impl Windows {
         let Some(errors) = self.error_rows(place, interval.error_rows)? else {
             return Ok(self.stop(place, ERRORS));
         };
-        Ok(Some(Window {
+        Ok(Some(RawWindow {
             interval,
             operations,
             errors,
@@ -100,8 +230,7 @@ impl Windows {
         }))
     }
 
-    /// What was left out, in words for people. To be called after the last window.
-    pub(crate) fn into_notes(mut self) -> Vec<String> {
+    fn into_notes(mut self) -> Vec<String> {
         if let Some(note) = self.incomplete.take() {
             return vec![note];
         }
@@ -127,13 +256,7 @@ impl Windows {
         )]
     }
 
-    /// An error about the histogram that was read last.
-    pub(crate) fn corrupt_histogram(&self, error: &dyn std::error::Error) -> RecordError {
-        self.latency
-            .corrupt(format!("the histogram does not fit: {error}"))
-    }
-
-    fn stop(&mut self, (phase, index): (PhaseKind, u64), file: &str) -> Option<Window> {
+    fn stop(&mut self, (phase, index): (PhaseKind, u64), file: &str) -> Option<RawWindow> {
         self.incomplete = Some(format!(
             "`{file}` ends before window {index} of phase `{}`; that window and later ones are left out",
             phase.as_str()
@@ -173,16 +296,14 @@ impl Windows {
         Ok(Some(rows))
     }
 
+    /// The lines of the latency log that belong to these rows.
     fn histograms(
         &mut self,
         operations: &[OperationRow],
-    ) -> Result<Option<Vec<WindowHistogram>>, RecordError> {
+    ) -> Result<Option<Vec<RawHistogram>>, RecordError> {
         let mut histograms = Vec::new();
-        for (operation, row) in operations
-            .iter()
-            .enumerate()
-            .filter(|(_, row)| row.count > 0)
-        {
+        let rows = operations.iter().enumerate();
+        for (operation, _) in rows.filter(|(_, row)| row.count > 0) {
             for clock in Clock::ALL {
                 let Some(line) = next_content(&mut self.latency)? else {
                     return Ok(None);
@@ -190,19 +311,40 @@ impl Windows {
                 if !self.clocks.contains(&clock) {
                     continue;
                 }
-                let tag = hlog::tag(row.phase.as_str(), &row.operation, clock);
-                let decoded = self.decoder.histogram(line, &tag).and_then(|histogram| {
-                    check_count(&histogram, row.count)?;
-                    Ok(histogram)
-                });
-                histograms.push(WindowHistogram {
+                histograms.push(RawHistogram {
                     operation,
                     clock,
-                    values: decoded.map_err(|reason| self.latency.corrupt(reason))?,
+                    text: line.to_owned(),
+                    line: self.latency.number(),
                 });
             }
         }
         Ok(Some(histograms))
+    }
+}
+
+impl RawWindow {
+    fn decode(self, decoder: &mut Decoder, lines: &Lines) -> Result<Window, RecordError> {
+        let mut histograms = Vec::with_capacity(self.histograms.len());
+        for raw in self.histograms {
+            let row = &self.operations[raw.operation];
+            let tag = hlog::tag(row.phase.as_str(), &row.operation, raw.clock);
+            let decoded = decoder.histogram(&raw.text, &tag).and_then(|histogram| {
+                check_count(&histogram, row.count)?;
+                Ok(histogram)
+            });
+            histograms.push(WindowHistogram {
+                operation: raw.operation,
+                clock: raw.clock,
+                values: decoded.map_err(|reason| lines.corrupt_at(raw.line, reason))?,
+            });
+        }
+        Ok(Window {
+            interval: self.interval,
+            operations: self.operations,
+            errors: self.errors,
+            histograms,
+        })
     }
 }
 
@@ -233,8 +375,7 @@ fn check_place(
     )))
 }
 
-/// Opens a table. One whose header was cut off has no rows.
-/// Opens a table and checks its header.
+/// Opens a table and checks its header. A table whose header was cut off has no rows.
 pub(crate) fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     let mut lines = Lines::open(path)?;
     match lines.next_line()? {

@@ -5,13 +5,12 @@ use crate::trace::{AnalysedTrace, TraceOptions};
 use dyno_analyze::caveats::caveats;
 use dyno_analyze::course::course;
 use dyno_analyze::experiment::outages::outages;
-use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
+use dyno_analyze::experiment::run::{RunAnalysis, analyze};
 use dyno_analyze::verdict::{Bench, judge};
 use dyno_analyze::windows::IntervalTotals;
 use dyno_record::io_trace;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use dyno_record::reader::Run;
-use dyno_record::responses::by_operation;
 use dyno_record::statement::RECORDED;
 use dyno_record::sums;
 use std::path::Path;
@@ -35,20 +34,16 @@ impl AnalysedRun {
         let run = open(directory)?;
         // Its checksums were looked at with those of the run.
         let trace = trace_of(&run.directory);
-        AnalysedRun::with_trace(run, trace)
+        Ok(AnalysedRun::with_trace(run, trace))
     }
 
     /// Analyses a run whose caveats are known and whose trace is analysed already.
-    ///
-    /// # Errors
-    /// [`ResultsError::Record`] if the latencies of the run cannot be read.
-    pub fn with_trace(run: Run, trace: Option<AnalysedTrace>) -> Result<Self, ResultsError> {
-        let analysis = analyse(&run)?;
-        Ok(AnalysedRun {
+    pub fn with_trace(run: Run, trace: Option<AnalysedTrace>) -> Self {
+        AnalysedRun {
+            analysis: analyse(&run),
             run,
-            analysis,
             trace,
-        })
+        }
     }
 }
 
@@ -104,24 +99,18 @@ pub fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
     run.document.caveats = found;
 }
 
-/// What a run means, whose caveats are known by now; `None` if it measured nothing.
-///
-/// # Errors
-/// [`ResultsError::Record`] if the latencies of the run cannot be read.
-pub fn analyse(run: &Run) -> Result<Option<RunAnalysis>, ResultsError> {
+/// Analyses a run that was opened by [`open`]; `None` if it measured nothing.
+pub fn analyse(run: &Run) -> Option<RunAnalysis> {
     let mut phases = run.document.phases.iter();
     if !phases.any(|phase| phase.name == PhaseKind::Measure) {
-        return Ok(None);
+        return None;
     }
-    let responses = by_operation(&run.directory, PhaseKind::Measure, MOST_WINDOWS)?;
-    let analysis = analyze(&run.document, &responses, seed(&run.document)).ok();
-    Ok(analysis.map(|analysis| {
-        let bench = bench(run);
-        let course = course(&bench, &run.fine, seed(&run.document));
-        let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.transitions()));
-        let outages = outages(&run.document, &IntervalTotals::of_run(run), &run.fine);
-        analysis.concluded(&run.document, course, verdict, outages)
-    }))
+    let analysis = analyze(&run.document, &run.responses, seed(&run.document)).ok()?;
+    let bench = bench(run);
+    let course = course(&bench, &run.fine, seed(&run.document));
+    let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.transitions()));
+    let outages = outages(&run.document, &IntervalTotals::of_run(run), &run.fine);
+    Some(analysis.concluded(&run.document, course, verdict, outages))
 }
 
 /// Share of the CPU time that the hypervisor took while a run measured; `None` where no machine told.

@@ -1,13 +1,12 @@
 //! The answer of a suite, from the records of its runs: every kind of operation and the load phases are in these alone.
 
 use crate::ResultsError;
-use dyno_analyze::experiment::run::MOST_WINDOWS;
 use dyno_analyze::experiment::suite::{SuiteRun, analyze};
 use dyno_analyze::resampling::Resampling;
 use dyno_record::Document;
 use dyno_record::experiment::{Answer, Experiment};
 use dyno_record::model::{PhaseKind, RunDocument};
-use dyno_record::responses::by_operation;
+use dyno_record::responses::{MOST_WINDOWS, by_operation};
 use std::collections::BTreeMap;
 use std::path::Path;
 

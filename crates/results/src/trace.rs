@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_counted_from_the_start_of_the_trace_and_cut_into_pieces() {
+    fn trace_part_is_relative_to_the_trace_start_and_sliced() {
         let mut document = TraceDocument::new("0", "", TraceMode::Events);
         (document.start_s, document.duration_s) = (2.0, 10.0);
         let part = |from, to: Option<u64>| TracePart {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_traced_has_a_name_for_people() {
+    fn traced_target_has_a_readable_name() {
         let of = |processes: &[u32], command: Option<&str>, name: Option<&str>| {
             subject(&TraceTarget {
                 processes: processes.to_vec(),

@@ -23,10 +23,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Recording windows that an analysis needs at most; in longer runs neighbours may be put together before.
-/// Twice as many still resample in a moment, and a percentile of a run knows no more from more of them.
-pub const MOST_WINDOWS: usize = 150;
-
 /// What one run says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunAnalysis {

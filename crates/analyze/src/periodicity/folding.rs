@@ -4,7 +4,10 @@ use super::contrast::{Contrasts, FEWEST_PERIODS};
 use crate::robust::normal_tail;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
+use std::num::NonZero;
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread;
 
 /// Cycles that are folded with one phase. Occurrences whose distances vary by 5 % drift by a tenth of the period in
 /// them.
@@ -22,6 +25,9 @@ const INDEPENDENT_RATIO: f64 = 0.4;
 
 /// A series of up to this many times [`MOST_CYCLES`] cycles is folded as a whole.
 const WHOLE_FACTOR: f64 = 1.5;
+
+/// Fewest additions that are worth a thread.
+const FEWEST_FOR_THREAD: usize = 1_000_000;
 
 /// A pattern that stands out.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,28 +60,32 @@ struct Trial {
     log_p: f64,
 }
 
-/// The pattern that is least likely by chance. `None` if the series is too short.
+/// The pattern that is least likely by chance. `None` if the series is too short. Periods are tried on all CPUs.
 pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let mut cells: BTreeMap<(i32, usize), Cell> = BTreeMap::new();
-    let mut sums = Vec::new();
     for contrasts in widths(series.len()).filter_map(|width| Contrasts::of(series, width)) {
-        let scores = contrasts.scores();
-        for period in periods(&contrasts) {
-            let octave = period.log2().floor() as i32;
-            let cell = cells.entry((octave, contrasts.width)).or_default();
-            cell.trials += 2.0 * INDEPENDENT_RATIO;
-            let stretches = folded(&scores, period, contrasts.width, &mut sums);
-            for direction in [1.0, -1.0] {
-                let log_p = log_p_value(&stretches, direction);
-                if cell.best.is_none_or(|best| log_p < best.log_p) {
-                    cell.best = Some(Trial {
-                        period,
-                        width: contrasts.width,
-                        direction,
-                        log_p,
-                    });
-                }
-            }
+        let scores = rounded(&contrasts.scores());
+        let all: Vec<f64> = periods(&contrasts).collect();
+        let threads = threads
+            .min(all.len() * scores.len() / FEWEST_FOR_THREAD)
+            .max(1);
+        let best = |periods: &[f64]| best_of(periods, &scores, contrasts.width);
+        let found: Vec<Vec<(i32, Cell)>> = thread::scope(|scope| {
+            let mut parts = all.chunks(all.len().div_ceil(threads).max(1));
+            let own = parts.next();
+            let others: Vec<_> = parts.map(|part| scope.spawn(|| best(part))).collect();
+            let own = own.map(best);
+            let others = others
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            own.into_iter().chain(others).collect()
+        });
+        for (octave, cell) in found.into_iter().flatten() {
+            cells
+                .entry((octave, contrasts.width))
+                .or_default()
+                .merge(cell);
         }
     }
     let count = cells.len() as f64;
@@ -87,10 +97,45 @@ pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
     candidate(series, best, log_p.exp().min(1.0))
 }
 
+/// The best trials of these periods, by their octaves.
+fn best_of(periods: &[f64], scores: &[i16], width: usize) -> Vec<(i32, Cell)> {
+    let mut sums = Vec::new();
+    let mut cells: BTreeMap<i32, Cell> = BTreeMap::new();
+    for period in periods {
+        let cell = cells.entry(period.log2().floor() as i32).or_default();
+        let stretches = folded(scores, *period, width, &mut sums);
+        for direction in [1.0, -1.0] {
+            let best = Trial {
+                period: *period,
+                width,
+                direction,
+                log_p: log_p_value(&stretches, direction),
+            };
+            cell.merge(Cell {
+                trials: INDEPENDENT_RATIO,
+                best: Some(best),
+            });
+        }
+    }
+    cells.into_iter().collect()
+}
+
+impl Cell {
+    /// Adds later trials: of two that are equally unlikely the first one counts.
+    fn merge(&mut self, other: Cell) {
+        self.trials += other.trials;
+        if let Some(new) = other.best
+            && self.best.is_none_or(|best| new.log_p < best.log_p)
+        {
+            self.best = Some(new);
+        }
+    }
+}
+
 fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
     let contrasts = Contrasts::of(series, trial.width)?;
     let stretches = folded(
-        &contrasts.scores(),
+        &rounded(&contrasts.scores()),
         trial.period,
         trial.width,
         &mut Vec::new(),
@@ -157,8 +202,19 @@ struct Stretch {
     lowest: Extreme,
 }
 
+/// Scores are rounded to 1/256: the sum over the cycles of a stretch then fits into 16 bits without overflow (at most
+/// 25 × 5 × 256), and a CPU adds several at once.
+const UNITS: f64 = 256.0;
+/// Beyond what the scores of a billion windows reach.
+const MOST_SCORE: f64 = 5.0;
+
+fn rounded(scores: &[f64]) -> Vec<i16> {
+    let in_units = |score: &f64| (score.clamp(-MOST_SCORE, MOST_SCORE) * UNITS).round() as i16;
+    scores.iter().map(in_units).collect()
+}
+
 /// Folds the scores by a period, in stretches of equal length. `sums` is room that is used again.
-fn folded(scores: &[f64], period: f64, width: usize, sums: &mut Vec<f64>) -> Vec<Stretch> {
+fn folded(scores: &[i16], period: f64, width: usize, sums: &mut Vec<i16>) -> Vec<Stretch> {
     let cycles = scores.len() as f64 / period;
     let count = if cycles <= MOST_CYCLES as f64 * WHOLE_FACTOR {
         1
@@ -183,11 +239,11 @@ const DENSE_STEPS: usize = 4;
 
 /// Folds one stretch; the second offset is the period.
 fn folded_stretch(
-    scores: &[f64],
+    scores: &[i16],
     bounds: Range<usize>,
     offsets: &[usize],
     width: usize,
-    sums: &mut Vec<f64>,
+    sums: &mut Vec<i16>,
 ) -> Stretch {
     let Range { start, end } = bounds;
     let none = Extreme {
@@ -199,31 +255,51 @@ fn folded_stretch(
     let inside = &scores[start..end];
     let step = (width / PHASES_PER_WIDTH).max(1);
     sums.clear();
-    sums.resize(period, 0.0);
+    sums.resize(period, 0);
     for cycle in offsets.iter().map_while(|offset| inside.get(*offset..)) {
         if step <= DENSE_STEPS {
-            sums.iter_mut()
-                .zip(cycle)
-                .for_each(|(sum, score)| *sum += score);
+            let both = sums.iter_mut().zip(cycle);
+            both.for_each(|(sum, score)| *sum = sum.wrapping_add(*score));
         } else {
             let both = sums.iter_mut().zip(cycle).step_by(step);
-            both.for_each(|(sum, score)| *sum += score);
+            both.for_each(|(sum, score)| *sum = sum.wrapping_add(*score));
         }
     }
     let mut count = offsets.len();
-    for (phase, sum) in sums.iter().enumerate().step_by(step) {
-        while count > 0 && offsets[count - 1] + phase >= inside.len() {
+    let mut phase = 0;
+    // The last cycle is cut off somewhere: all phases up to there have the same number of scores, and so have those after it.
+    while phase < period {
+        while count > 1 && offsets[count - 1] + phase >= inside.len() {
             count -= 1;
         }
-        let size = sum / (count.max(1) as f64).sqrt();
-        let place = start + phase;
-        phases += 1.0;
-        if size > highest.size {
-            highest = Extreme { size, place };
+        let cut = inside.len().saturating_sub(offsets[count - 1]);
+        let range_end = if cut > phase { cut.min(period) } else { period };
+        let phases_here = sums[phase..range_end].iter().step_by(step);
+        let extreme = |sum: i16| Extreme {
+            size: f64::from(sum) / UNITS / (count as f64).sqrt(),
+            place: start
+                + phase
+                + step * phases_here.clone().position(|one| *one == sum).unwrap_or(0),
+        };
+        let (most, least) = if step == 1 {
+            // Without a step the compiler compares many at once.
+            let sums = &sums[phase..range_end];
+            (
+                sums.iter().copied().fold(0, i16::max),
+                sums.iter().copied().fold(0, i16::min),
+            )
+        } else {
+            let both = |(most, least): (i16, i16), sum: &i16| (most.max(*sum), least.min(*sum));
+            phases_here.clone().fold((0, 0), both)
+        };
+        if extreme(most).size > highest.size {
+            highest = extreme(most);
         }
-        if size < lowest.size {
-            lowest = Extreme { size, place };
+        if extreme(least).size < lowest.size {
+            lowest = extreme(least);
         }
+        phases += phases_here.len() as f64;
+        phase += phases_here.len() * step;
     }
     Stretch {
         end,
@@ -272,7 +348,7 @@ mod tests {
         for place in [7, 27, 47, 67, 87] {
             scores[place] = 2.0;
         }
-        let stretches = folded(&scores, 20.0, 1, &mut Vec::new());
+        let stretches = folded(&rounded(&scores), 20.0, 1, &mut Vec::new());
         assert_eq!(stretches.len(), 1);
         assert_eq!(stretches[0].highest.place, 7);
         assert!((stretches[0].highest.size - 10.0 / 5.0_f64.sqrt()).abs() < 1e-12);
@@ -285,13 +361,13 @@ mod tests {
         for cycle in 0..16 {
             scores[cycle * 10 + 3] = 3.0;
         }
-        let one = log_p_value(&folded(&scores, 10.0, 1, &mut Vec::new()), 1.0);
+        let one = log_p_value(&folded(&rounded(&scores), 10.0, 1, &mut Vec::new()), 1.0);
         assert_eq!(one, 0.0);
         for cycle in 16..64 {
             // Each stretch with a phase of its own.
             scores[cycle * 10 + cycle / 16] = 3.0;
         }
-        let all = log_p_value(&folded(&scores, 10.0, 1, &mut Vec::new()), 1.0);
+        let all = log_p_value(&folded(&rounded(&scores), 10.0, 1, &mut Vec::new()), 1.0);
         assert!(all < -100.0, "{all}");
     }
 

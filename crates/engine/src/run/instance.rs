@@ -102,7 +102,7 @@ impl InstanceRun {
         find_caveats(&mut run, std::mem::take(&mut self.caveats));
         self.document.caveats.clone_from(&run.document.caveats);
         self.recorder.save(&mut self.document)?;
-        Ok(Some(AnalysedRun::with_trace(run, None)?))
+        Ok(Some(AnalysedRun::with_trace(run, None)))
     }
 
     /// Brings everything to the disk.

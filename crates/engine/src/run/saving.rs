@@ -102,7 +102,7 @@ impl Session<'_> {
         find_caveats(&mut run, std::mem::take(&mut self.caveats));
         self.document.caveats.clone_from(&run.document.caveats);
         self.recorder.save(&mut self.document)?;
-        let saved = AnalysedRun::with_trace(run, self.trace.take())?;
+        let saved = AnalysedRun::with_trace(run, self.trace.take());
         observer.run_saved(&saved)?;
         Ok(saved)
     }

@@ -416,7 +416,7 @@ fn records() -> Vec<PathBuf> {
 }
 
 fn looked_at(run: &Run, name: &str) -> Vec<String> {
-    let Some(analysis) = analyse(run).unwrap() else {
+    let Some(analysis) = analyse(run) else {
         return Vec::new();
     };
     let markdown = render(

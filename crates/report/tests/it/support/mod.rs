@@ -1,7 +1,6 @@
 //! Synthetic runs for tests, written and read by the real run directory code. All numbers are
 //! fixed: the only randomness is a small generator with a constant seed.
 
-use dyno_analyze::experiment::run::MOST_WINDOWS;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::experiment::run::analyze;
 use dyno_record::accumulate::PhaseAccumulator;
@@ -14,7 +13,6 @@ use dyno_record::model::{
     RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
 use dyno_record::reader::Run;
-use dyno_record::responses::by_operation;
 use dyno_record::statement::Statement;
 use dyno_record::writer::RunWriter;
 use serde_json::json;
@@ -121,10 +119,8 @@ pub(crate) fn run(document: RunDocument, windows: &[Window]) -> Run {
 /// The same with its analysis.
 pub(crate) fn analysed(document: RunDocument, windows: &[Window]) -> (Run, RunAnalysis) {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("run");
-    let run = write(&path, document, windows);
-    let responses = by_operation(&path, PhaseKind::Measure, MOST_WINDOWS).unwrap();
-    let analysis = analyze(&run.document, &responses, 1).unwrap();
+    let run = write(&directory.path().join("run"), document, windows);
+    let analysis = analyze(&run.document, &run.responses, 1).unwrap();
     (run, analysis)
 }
 
