@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_wait_for_has_no_curve() {
+    fn empty_network_has_no_curve() {
         assert_eq!(curve(&system(&[], 0.0, 0.0), 5), []);
         assert_eq!(curve(&system(&[(1, 1.0)], 0.0, 0.0), 0), []);
         let thinking = curve(&system(&[(1, 0.0)], 0.0, 2.0), 4);

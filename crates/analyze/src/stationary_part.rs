@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn response_times_at_an_offered_rate_show_what_its_rate_does_not() {
+    fn response_times_show_a_trend_that_the_offered_rate_hides() {
         let offered = vec![1000.0; 60];
         let climbing = rates(3, 0.03, |x| 1.0 + x);
         assert_eq!(judge(&offered, None).verdict, SteadyState::Steady);

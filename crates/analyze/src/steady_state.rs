@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smooth_warm_up_is_found_although_it_is_no_line() {
+    fn smooth_warm_up_is_found_although_it_is_not_a_line() {
         for deviation in [0.0, 0.01, 0.03] {
             let series = rates(3, 30, deviation, |x| 1.0 - 0.4 * (-5.0 * x).exp());
             assert!(

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_confidence_is_that_of_both_sides() {
+    fn confidence_covers_both_sides() {
         for (confidence, df, expected) in [
             (0.95, 1.0, 12.706),
             (0.95, 4.0, 2.776),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_has_no_interval_and_what_is_no_duration_is_no_pair() {
+    fn one_pair_has_no_interval_and_zero_durations_are_dropped() {
         let one = cost(&[(1.01, 1.0), (0.0, 1.0), (1.0, 0.0)]).expect("there is one");
         assert!(
             (one.ratio - 0.01).abs() < 1e-12 && one.interval.is_none(),

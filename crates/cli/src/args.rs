@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_framework_can_name_the_workload_elsewhere() {
+    fn run_needs_a_workload_unless_wsf_is_given() {
         assert!(Arguments::try_parse_from(["dyno", "run"]).is_err());
         for command in ["run", "load"] {
             assert!(Arguments::try_parse_from(["dyno", command, "--wsf"]).is_ok());

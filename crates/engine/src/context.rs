@@ -67,7 +67,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn work_that_takes_long_is_told_of_and_other_work_is_not() {
+    fn long_operations_are_announced_and_short_ones_are_not() {
         let told = AtomicBool::new(false);
         let note = || told.store(true, Ordering::Relaxed);
         assert_eq!(noting_after(Duration::from_secs(60), note, || 7), 7);

@@ -643,7 +643,7 @@ mod tests {
     use tempfile::TempDir;
 
     #[test]
-    fn what_servers_need_before_they_open_their_files_is_made_before_they_start() {
+    fn preparation_failure_comes_before_a_server_start() {
         let (environment, cancel) = (Environment::default(), Cancel::new());
         let folder = TempDir::new().unwrap();
         let context = Context {

@@ -330,11 +330,11 @@ mod tests {
         let lock = place.create().expect("it is new");
         assert!(matches!(place.look(), Ok(Some(Status::Starting))));
         let taken = place.create().expect_err("it is there").cause.to_string();
-        assert!(taken.contains("is being started"), "{taken}");
+        assert!(taken.contains("`x`"), "{taken}");
         let hint = place.create().expect_err("it is there").hint;
         assert!(
             hint.as_ref()
-                .is_some_and(|hint| hint.contains("interrupt") && !hint.contains("stop")),
+                .is_some_and(|hint| hint.contains(STARTING_HINT) && !hint.contains("stop")),
             "{hint:?}"
         );
         drop(lock);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_being_made_is_not_seen_and_one_that_is_held_is_not_removed() {
+    fn unfinished_folder_is_hidden_and_held_folder_is_not_removed() {
         let folder = tempfile::tempdir().expect("there is room");
         let place = DetachedDeployment::of(folder.path(), "x").expect("it is a name");
         std::fs::create_dir_all(place.hidden("new")).expect("it is new");

@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_command_says_that_a_user_is_missing() {
+    fn refused_command_names_the_missing_user() {
         let refused = |code| {
             let error = ControlError::Server {
                 command: "count".into(),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_the_surroundings_and_a_run_in_the_way_is_bad_input() {
+    fn full_disk_is_environment_and_existing_run_is_bad_input() {
         let full = RecordError::Write {
             path: "/x/run.json".into(),
             source: std::io::Error::from_raw_os_error(libc::ENOSPC),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_is_told() {
+    fn clock_that_was_set_is_reported() {
         let mut estimator = OffsetEstimator::default();
         estimator.add(trip(0, 0, 20_000, 20_000));
         estimator.add(trip(1_000_000, 80_000_000, 10_000, 10_000));

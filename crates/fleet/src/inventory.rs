@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_and_empty_groups_are_named() {
         assert_eq!(
             hosts(&["client"]),
             Err(InventoryError::Unknown("client".into()))

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn several_servers_of_a_pod_share_its_volumes_or_the_disk_of_the_node() {
+    fn servers_of_a_pod_share_its_volumes_or_the_nodes_disk() {
         let with = |settings: &str, placement: &str| {
             let text = format!(
                 "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = 3\nplacement = \"{placement}\"\n\
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_manifests_do_not_know_is_refused() {
+    fn plan_keys_unknown_to_manifests_are_refused() {
         let mut plan = plan("");
         plan.server.data_dir = Some("/data".into());
         let error = rendered(&plan, "r", 1)

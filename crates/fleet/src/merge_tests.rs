@@ -99,7 +99,7 @@ fn an_interval_closes_when_all_have_passed_it() {
 }
 
 #[test]
-fn a_server_that_an_agent_is_done_with_holds_up_nothing() {
+fn server_finished_by_an_agent_delays_nothing() {
     let mut merger = Merger::new(MergeOptions {
         servers: vec![vec![0, 1]],
         ..merger(1).options
@@ -123,7 +123,7 @@ fn a_server_that_an_agent_is_done_with_holds_up_nothing() {
 }
 
 #[test]
-fn a_slow_agent_holds_up_only_so_many_intervals_and_nothing_of_it_is_lost() {
+fn slow_agent_delays_few_intervals_and_loses_nothing() {
     let mut merger = merger(2);
     for index in 0..10 {
         merger.add(0, 0, measure(index, &[10])).expect("added");
@@ -157,7 +157,7 @@ fn the_last_interval_of_a_phase_waits_for_all() {
 }
 
 #[test]
-fn the_rate_is_that_of_the_window_in_which_all_measured() {
+fn rate_comes_from_the_window_in_which_all_measured() {
     let mut merger = merger(2);
     // One begins a second late and ends a second later, alone and unhindered.
     merger.begun(0, began(1_000, 500, 0));
@@ -222,7 +222,7 @@ fn an_agent_that_really_begins_late_is_not_there_before() {
 }
 
 #[test]
-fn windows_that_are_out_of_step_or_of_an_unknown_start_are_in_no_common_interval() {
+fn windows_out_of_step_or_of_unknown_start_are_not_common() {
     for begun in [Some(began(0, 1, 400_000_000)), None] {
         let mut merger = merger(1);
         merger.agents[0].began = None;
@@ -236,7 +236,7 @@ fn windows_that_are_out_of_step_or_of_an_unknown_start_are_in_no_common_interval
 }
 
 #[test]
-fn a_lost_agent_is_marked_and_holds_up_nobody() {
+fn lost_agent_is_marked_and_delays_no_other() {
     let mut merger = merger(3);
     for agent in 0..3 {
         merger.add(agent, 0, measure(0, &[10])).expect("added");
@@ -288,7 +288,7 @@ fn memory_does_not_grow_with_the_length_of_the_run() {
 }
 
 #[test]
-fn windows_of_servers_add_up_to_those_of_all_and_wait_for_each_other() {
+fn server_windows_add_up_to_the_total_and_wait_for_each_other() {
     let mut merger = Merger::new(MergeOptions {
         interval_ns: SECOND,
         lag: 4,

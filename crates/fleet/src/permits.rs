@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn work_names_nothing_of_servers_beyond_what_the_agent_was_started_for() {
+    fn server_settings_beyond_the_agents_permits_are_refused() {
         fn set(server: &mut ServerPlan, name: &str, value: &str) {
             server.parameters.insert(name.into(), value.into());
         }
@@ -246,7 +246,7 @@ mod tests {
             let mut server = ServerPlan::default();
             change(&mut server);
             let checked = permits().check_server(&server, Path::new("/own"));
-            checked.map_err(|error| error.to_string())
+            checked.map_err(|error| (error.kind, error.hint.unwrap_or_default()))
         };
         for allowed in [
             (|_| ()) as fn(&mut ServerPlan),
@@ -259,20 +259,46 @@ mod tests {
         ] {
             assert_eq!(server(allowed), Ok(()));
         }
-        for refused in [
-            (|server| server.mongod = Some("/bin/sh".into())) as fn(&mut ServerPlan),
-            |server| server.mongod = Some("sh".into()),
-            |server| server.mongos = Some("sh".into()),
-            |server| server.data_dir = Some("/etc".into()),
-            |server| server.data_dir = Some("/data/a/../../etc".into()),
-            |server| server.data_dirs = vec!["/data/a".into(), "/var/lib".into()],
-            |server| server.storage = "xfs on /dev/sdb".parse().ok(),
-            |server| server.listen = Some("0.0.0.0".into()),
-            |server| set(server, "ttlMonitorEnabled", "true"),
-            |server| set(server, "enableTestCommands", "1"),
-        ] {
-            let error = server(refused).expect_err("it is not allowed");
-            assert!(error.contains("not started for"), "{error}");
+        let refused: [(fn(&mut ServerPlan), &str); 10] = [
+            (
+                |server| server.mongod = Some("/bin/sh".into()),
+                "--mongod /bin/sh",
+            ),
+            (|server| server.mongod = Some("sh".into()), "--mongod sh"),
+            (|server| server.mongos = Some("sh".into()), "--mongod sh"),
+            (
+                |server| server.data_dir = Some("/etc".into()),
+                "--data-dir /etc",
+            ),
+            (
+                |server| server.data_dir = Some("/data/a/../../etc".into()),
+                "--data-dir /data/a/../../etc",
+            ),
+            (
+                |server| server.data_dirs = vec!["/data/a".into(), "/var/lib".into()],
+                "--data-dir /var/lib",
+            ),
+            (
+                |server| server.storage = "xfs on /dev/sdb".parse().ok(),
+                "`server.data_dir`",
+            ),
+            (
+                |server| server.listen = Some("0.0.0.0".into()),
+                "--listen 0.0.0.0",
+            ),
+            (
+                |server| set(server, "ttlMonitorEnabled", "true"),
+                "--parameter ttlMonitorEnabled=true",
+            ),
+            (
+                |server| set(server, "enableTestCommands", "1"),
+                "--parameter enableTestCommands=1",
+            ),
+        ];
+        for (refused, part) in refused {
+            let (kind, hint) = server(refused).expect_err("it is not allowed");
+            assert_eq!(kind, Kind::BadInput, "{hint}");
+            assert!(hint.contains(part), "{hint}");
         }
     }
 
@@ -331,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn others_reach_no_server_without_what_all_plans_of_the_run_have() {
+    fn server_without_the_password_or_tls_of_the_run_is_refused() {
         let secured = ServerPlan {
             auth: true,
             encryption: Encryption::Server,
@@ -344,7 +370,7 @@ mod tests {
         };
         let check = |permits: &Permits, server: &ServerPlan| {
             let checked = permits.check_server(server, Path::new("/run"));
-            checked.map_err(|error| error.to_string())
+            checked.map_err(|error| error.hint.unwrap_or_default())
         };
         assert_eq!(check(&started, &secured), Ok(()));
         let open = ServerPlan {
@@ -356,8 +382,8 @@ mod tests {
             ..secured.clone()
         };
         let without = |server: &ServerPlan| check(&started, server).expect_err("it is less");
-        assert!(without(&open).contains("without a password"));
-        assert!(without(&plain).contains("without TLS"));
+        assert!(without(&open).contains("--without-password"));
+        assert!(without(&plain).contains("--without-tls"));
         // A comparison of both has both.
         let mut both = started.clone();
         both.add(&open);
@@ -374,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_joins_no_members_but_those_that_the_agent_was_started_for() {
+    fn server_joins_only_members_that_the_agent_permits() {
         let permits = Permits {
             members: ["10.0.0.1", "fd00::2"].map(str::to_owned).into(),
             ..Permits::default()
@@ -390,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_name_what_is_permitted() {
+    fn arguments_name_the_permits() {
         assert_eq!(
             permits().words_of_server("10.0.0.1").join(" "),
             "--mongod /opt/mongod --data-dir /data/a --parameter ttlMonitorEnabled=false \

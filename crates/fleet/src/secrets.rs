@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn own_servers_have_what_their_plan_asks_for() {
+    fn own_servers_have_the_user_and_tls_of_their_plan() {
         let bundle = Bundle {
             own: Some(own()),
             running: Vec::new(),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_run_already_are_reached_as_the_controller_reaches_them() {
+    fn running_servers_are_reached_with_the_controllers_secrets() {
         let folder = tempfile::tempdir().expect("there is room");
         let ca = folder.path().join("ca.pem");
         std::fs::write(&ca, "their authority").expect("there is room");

@@ -29,7 +29,7 @@ fn links_of(shares: &[Share]) -> Vec<&Link> {
 }
 
 #[test]
-fn a_fleet_of_one_does_what_a_local_run_does() {
+fn fleet_of_one_runs_the_same_plan_as_a_local_run() {
     let mut plan = plan(Mapping::Deployment, Amounts::InAll);
     plan.schedule = constant(1234.5);
     let shares = shares(&plan, 1, 0).expect("it can be divided");
@@ -135,7 +135,7 @@ fn an_agent_loads_several_servers_where_there_are_more_of_them() {
 }
 
 #[test]
-fn a_table_says_who_loads_which_server() {
+fn table_assigns_agents_to_servers() {
     let mut plan = plan(Mapping::Table, Amounts::InAll);
     plan.fleet.as_mut().expect("it is there").table = vec![vec![0, 1], vec![1, 2]];
     plan.client.clients = 6;
@@ -146,51 +146,75 @@ fn a_table_says_who_loads_which_server() {
         .map(|link| (link.insert_step, link.insert_offset))
         .collect();
     assert_eq!(steps, [(2, 0), (2, 1)]);
-    let refused = |agents, servers| {
+    for (agents, servers, part) in [(3, 3, "2 lists"), (2, 2, "server 2"), (2, 4, "server 3")] {
         let error = shares(&plan, agents, servers).expect_err("it does not fit");
-        error.to_string()
-    };
-    assert!(refused(3, 3).contains("`fleet.table` has 2 lists, with 3 agents and 3 servers"));
-    assert!(refused(2, 2).contains("names server 2"));
-    assert!(refused(2, 4).contains("names server 3 nowhere"));
+        let ShareError::Table {
+            problem,
+            agents: of_agents,
+            servers: of_servers,
+        } = &error
+        else {
+            panic!("{error:?}");
+        };
+        assert_eq!((*of_agents, *of_servers), (agents, servers));
+        assert!(problem.contains(part), "{problem}");
+    }
 }
 
 #[test]
-fn what_cannot_be_divided_is_refused() {
+fn indivisible_plans_are_refused() {
     let refused = |plan: &Plan, agents, servers| {
-        shares(plan, agents, servers)
-            .expect_err("it cannot be divided")
-            .to_string()
+        shares(plan, agents, servers).expect_err("it cannot be divided")
     };
     let mut all = plan(Mapping::AllToAll, Amounts::InAll);
     all.client.clients = 5;
-    assert!(refused(&all, 3, 2).contains("`client.clients` is 5, but must be at least 6"));
-    assert!(refused(&all, 3, 0).contains("no server"));
-    assert!(refused(&all, 0, 2).contains("number of agents"));
+    let too_few = ShareError::TooFew {
+        key: "client.clients",
+        amount: 5,
+        least: 6,
+    };
+    assert_eq!(refused(&all, 3, 2), too_few);
+    assert_eq!(refused(&all, 3, 0), ShareError::NoServer);
+    assert_eq!(refused(&all, 0, 2), ShareError::Agents { agents: 0 });
     let pairs = plan(Mapping::Pairs, Amounts::InAll);
-    assert!(refused(&pairs, 3, 2).contains("cannot be paired"));
+    let pairing = ShareError::Pairing {
+        agents: 3,
+        servers: 2,
+    };
+    assert_eq!(refused(&pairs, 3, 2), pairing);
     let mut few = plan(Mapping::Deployment, Amounts::InAll);
     few.phases.operations = Some(3);
-    assert!(refused(&few, 4, 0).contains("`phases.operations` is 3"));
+    let error = refused(&few, 4, 0);
+    assert!(
+        matches!(
+            error,
+            ShareError::TooFew {
+                key: "phases.operations",
+                amount: 3,
+                ..
+            }
+        ),
+        "{error}"
+    );
     few.fleet = None;
-    assert!(refused(&few, 1, 0).contains("[fleet]"));
+    assert_eq!(refused(&few, 1, 0), ShareError::NoFleet);
 }
 
 #[test]
-fn a_share_says_what_it_was() {
+fn share_describes_its_clients_and_rate() {
     let mut plan = plan(Mapping::AllToAll, Amounts::InAll);
     plan.client.clients = 8;
     plan.schedule = constant(100.0);
     let shares = shares(&plan, 2, 2).expect("it can be divided");
-    assert_eq!(
-        shares[0].describe(),
-        "4 clients on server 0, 1 at 50 operations/s"
-    );
+    let text = shares[0].describe();
+    for part in ["4 clients", "0, 1", "50 operations/s"] {
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 proptest! {
     #[test]
-    fn shares_make_up_the_whole(
+    fn shares_add_up_to_the_whole_plan(
         mapping in prop_oneof![Just(Mapping::Deployment), Just(Mapping::Pairs), Just(Mapping::AllToAll)],
         servers in 1u32..6,
         per_server in 1u32..9,

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_accept_what_any_plan_that_was_checked_asks_for() {
+    fn agents_accept_the_values_of_all_checked_plans() {
         let plan = |value: &str| {
             let plan = format!(
                 "base = \"a\"\n[server]\nkind = \"mongod\"\n[server.parameters]\n\
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_per_server_count_all_servers_of_all_pods_before_there_is_one() {
+    fn per_server_amounts_count_planned_servers_of_all_pods() {
         let counted = |pairs: u32, disks: u32| {
             let plan = format!(
                 "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = {pairs}\n[client]\nclients = 8\n\

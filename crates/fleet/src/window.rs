@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_its_sender() {
+    fn damaged_message_is_reported_with_its_sender() {
         let (header, blob) = WindowEncoder::default().encode(&window());
         for length in 0..blob.len() {
             assert!(decode(&header, &blob[..length]).is_err(), "{length}");

@@ -70,7 +70,7 @@ fn every_truncation_with_a_fitting_message_length_is_an_error() {
 }
 
 #[test]
-fn every_truncation_of_the_document_with_fitting_lengths_is_no_panic() {
+fn truncated_documents_with_fitting_lengths_do_not_panic() {
     for message in replies() {
         let document = HEADER_BYTES + 5;
         for end in document + 4..message.len() {
@@ -85,7 +85,7 @@ fn every_truncation_of_the_document_with_fitting_lengths_is_no_panic() {
 }
 
 #[test]
-fn every_single_byte_changed_is_no_panic() {
+fn changing_any_single_byte_does_not_panic() {
     for message in replies() {
         for place in 0..message.len() {
             for value in [0, 1, 2, 3, 4, 5, 0x0b, 0x0f, 0x10, 0x7f, 0x80, 0xff] {
@@ -101,13 +101,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn random_bytes_are_no_panic(bytes: Vec<u8>) {
+    fn random_bytes_do_not_panic(bytes: Vec<u8>) {
         read_reply(&bytes);
         dyno_fuzz::bson(&bytes);
     }
 
     #[test]
-    fn random_documents_of_a_valid_length_are_no_panic(mut elements in prop::collection::vec(0u8..0x15, 0..200)) {
+    fn random_documents_of_a_valid_length_do_not_panic(mut elements in prop::collection::vec(0u8..0x15, 0..200)) {
         elements.push(0);
         let length = (elements.len() + 4) as u32;
         let bytes = [&length.to_le_bytes(), &elements[..]].concat();
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_replies_are_no_panic(
+    fn mutated_replies_do_not_panic(
         which in 0usize..5,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_compressed_replies_are_no_panic(
+    fn mutated_compressed_replies_do_not_panic(
         which in 0usize..5,
         compressor in prop::sample::select(&Compressor::ALL[..]),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn random_authentication_messages_are_no_panic(first: Vec<u8>, text in "r=N[a-z]{0,3},s=[A-Za-z=]{0,8},i=[0-9]{0,4}", last: Vec<u8>) {
+    fn random_authentication_messages_do_not_panic(first: Vec<u8>, text in "r=N[a-z]{0,3},s=[A-Za-z=]{0,8},i=[0-9]{0,4}", last: Vec<u8>) {
         let cache = SaltedPasswords::new();
         for payload in [&first[..], text.as_bytes()] {
             let mut client = Client::new(Mechanism::ScramSha256, "u", "p", "N").unwrap();

@@ -508,7 +508,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_for_the_index_was_not_in_the_cache() {
+    fn documents_may_be_cached_when_few_were_read_for_the_index() {
         assert!(may_have_been_cached(50, 60, 100));
         assert!(!may_have_been_cached(50, 95, 100));
         assert!(!may_have_been_cached(5, 60, 100));

@@ -538,7 +538,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_server_has_builds_without_the_name_of_its_topology() {
+    fn lone_server_has_builds_without_a_topology_name() {
         let prefixes = |texts: &[&str]| -> Vec<Option<String>> {
             let topologies = texts.iter().map(|text| text.parse().expect("it is valid"));
             let topologies: Vec<Topology> = topologies.collect();

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_million_documents_are_told_with_their_room_and_their_time() {
+    fn twenty_million_documents_have_an_estimate_of_space_and_time() {
         let found = of(|plan, build| {
             plan.data.records = 20_000_000;
             build.topologies = ["standalone", "split=2"].map(str::to_owned).to_vec();
@@ -373,13 +373,12 @@ mod tests {
         assert!((66..69).contains(&(found.room_bytes >> 30)), "{found:?}");
         assert_eq!(found.builds, 4);
         let [space, time] = found.words(Some(1 << 40));
-        assert!(space.contains("1.00 TiB are free"), "{space}");
-        assert!(space.contains("on each configuration, one after the other"));
-        assert!(time.contains("about 22 min"), "{time}");
-        assert!(
-            time.contains("4 builds of the index, each about 11 min; in all"),
-            "{time}"
-        );
+        for part in ["1.00 TiB", "each configuration"] {
+            assert!(space.contains(part), "{part}: {space}");
+        }
+        for part in ["about 22 min", "4 builds", "about 11 min; in"] {
+            assert!(time.contains(part), "{part}: {time}");
+        }
         assert!(found.cannot_fit(30 << 30) && !found.cannot_fit(100 << 30));
     }
 
@@ -407,11 +406,12 @@ mod tests {
         assert!((3.8..4.2).contains(&hours(found.hash_s.most)), "{found:?}");
         let [_, time] = found.words(None);
         for part in [
-            "about 1 h 16 min to load",
-            "up to 29 h 33 min more for 21,",
-            "by 200 reads per second",
-            "11 min to 3 h 52 min to hash them",
-            "each about 11 min to 4 h, at random by 200",
+            "about 1 h 16 min",
+            "29 h 33 min more for 21,",
+            "updates",
+            "by 200 reads",
+            "11 min to 3 h 52 min",
+            "about 11 min to 4 h, at random by 200",
         ] {
             assert!(time.contains(part), "{part}: {time}");
         }
@@ -456,7 +456,7 @@ mod tests {
         let parts = parts + remedy_s.most + in_order_s;
         assert!((rewritten.all_s.most - parts).abs() < 1.0, "{rewritten:?}");
         let [_, time] = rewritten.words(None);
-        assert!(time.contains("for the remedy with its checks"), "{time}");
+        assert!(time.contains("the remedy"), "{time}");
         // A dump is written to a file and read again; what is compacted may keep its order.
         assert!(with(Remedy::Dump).all_s.least > rewritten.all_s.least);
         let compacted = with(Remedy::Compact);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_estimated() {
+    fn existing_documents_are_not_estimated() {
         assert_eq!(of(|_, build| build.layout = Layout::Existing), None);
     }
 

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_did_is_added_up_and_one_that_is_not_known_makes_all_unknown() {
+    fn sum_is_unknown_when_one_server_is_unknown() {
         let one = IoFigures {
             reads: 3,
             read_bytes: 500,
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_grew_is_told() {
+    fn only_counters_that_grew_are_listed() {
         let counters = |numbers: &[(&str, f64)], busy_ms| Counters {
             at: Instant::now(),
             process: None,
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_now_is_no_counter() {
+    fn gauges_are_not_counters() {
         assert!(is_gauge("wiredTiger.cache.bytes currently in the cache"));
         assert!(is_gauge(
             "wiredTiger.cache.tracked dirty bytes in the cache"

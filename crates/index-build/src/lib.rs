@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_a_collection_is_bad_input() {
+    fn faults_of_a_collection_are_bad_input() {
         let missing = LayoutError::Missing {
             namespace: "a.b".into(),
         };

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_is_told_once_some_of_it_is_done() {
+    fn remaining_time_is_shown_after_some_progress() {
         let seconds = Duration::from_secs;
         assert_eq!(rest(seconds(10), 100, 400), Some(seconds(30)));
         assert_eq!(rest(seconds(1), 100, 400), None);

@@ -58,9 +58,9 @@ fn a_collection_of_a_cluster_is_refused_before_anything_is_done() {
         assert!(matches!(router, LayoutError::Routed { .. }), "{router:?}");
         assert_eq!(asked, ["hello"]);
         let (shard, asked) = refusal(remedy, hello(doc! { "setName": "shard-0" }), true);
-        assert_eq!(
-            shard.to_string(),
-            "`shop.orders` is part of a sharded cluster, where a collection cannot be rewritten"
+        assert!(
+            matches!(&shard, LayoutError::Routed { namespace } if namespace == "shop.orders"),
+            "{shard:?}"
         );
         assert_eq!(asked, ["hello", "shardingState"]);
         // A server of its own is asked for the collection.

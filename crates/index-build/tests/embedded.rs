@@ -10,6 +10,7 @@ use dyno_index_build::layout::{
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::index_build::{Layout, Remedy};
 use dyno_testkit::{TestServer, embedded, or_skip};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -164,19 +165,21 @@ fn remedies_keep_every_document_and_every_index() {
 }
 
 #[test]
-fn a_remedy_that_is_interrupted_leaves_the_collection_and_no_copy() {
+fn interrupted_remedy_leaves_the_collection_and_no_copy() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
     let (collection, before) = fixture.loaded("units", Layout::Shuffled);
+    let moments = [
+        "copying",
+        "dumping",
+        "restoring",
+        "verifying the copy",
+        "looking for changes",
+    ];
+    let mut interrupted = BTreeSet::new();
     for remedy in [Remedy::Rewrite, Remedy::Dump] {
-        for moment in [
-            "copying",
-            "dumping",
-            "restoring",
-            "verifying the copy",
-            "looking for changes",
-        ] {
+        for moment in moments {
             let stop = AtomicBool::new(false);
             let seen = |what: &str, _| {
                 if what == moment {
@@ -190,6 +193,7 @@ fn a_remedy_that_is_interrupted_leaves_the_collection_and_no_copy() {
                 result.unwrap();
                 continue;
             }
+            interrupted.insert(moment);
             assert!(
                 matches!(result, Err(LayoutError::Interrupted)),
                 "{moment}: {result:?}"
@@ -205,10 +209,11 @@ fn a_remedy_that_is_interrupted_leaves_the_collection_and_no_copy() {
             assert_eq!(std::fs::read_dir(fixture.folder()).unwrap().count(), 0);
         }
     }
+    assert_eq!(interrupted, BTreeSet::from(moments));
 }
 
 #[test]
-fn what_others_write_meanwhile_is_never_lost() {
+fn concurrent_writes_are_never_lost() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -235,7 +240,7 @@ fn what_others_write_meanwhile_is_never_lost() {
 }
 
 #[test]
-fn the_copy_of_a_remedy_that_was_killed_is_left_to_the_person() {
+fn copy_of_a_killed_remedy_is_left_in_place() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -257,7 +262,7 @@ fn the_copy_of_a_remedy_that_was_killed_is_left_to_the_person() {
 }
 
 #[test]
-fn a_collection_that_is_missing_is_an_error_and_is_not_made() {
+fn missing_collection_is_an_error_and_is_not_created() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -312,7 +317,7 @@ fn documents_that_no_driver_would_write_stay_as_they_are() {
 }
 
 #[test]
-fn what_others_do_to_the_copy_or_to_the_indexes_ends_the_remedy() {
+fn foreign_changes_to_copy_or_indexes_end_the_remedy() {
     let Some(fixture) = Fixture::start() else {
         return;
     };

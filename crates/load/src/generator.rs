@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_update_of_a_read_modify_write_touches_the_document_that_was_read() {
+    fn read_modify_write_updates_the_document_it_read() {
         let mut generator = generator(|plan| {
             plan.operations.read = 0.0;
             plan.operations.update = 0.0;

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_the_phases_the_schedule_and_the_clients_of_its_plan() {
+    fn a_run_has_phases_schedule_and_clients_of_its_plan() {
         let plan = plan();
         let job = job(&plan, Workload::mix(&plan, &Concerns::default()).unwrap());
         let phase = |kind, seconds, operations| PhaseSpec {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_a_closed_loop_of_its_own_clients_that_ends_with_the_first_failure() {
+    fn a_load_is_a_closed_loop_that_ends_at_the_first_failure() {
         let plan = plan();
         let task = LoadTask {
             first: 0,

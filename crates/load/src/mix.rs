@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_take_turns_have_the_same_share_of_evenly_dealt_kinds() {
+    fn alternating_workers_get_equal_shares_of_dealt_kinds() {
         for (insert, scan) in [(1000.0, 1000.0), (100.0, 1000.0), (1.0, 3.0)] {
             let kinds = kinds_of(&weights(insert, scan, 0.0), OperationOrder::Even, 24_000);
             for workers in [2, 3, 4, 8] {
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn at_every_moment_each_kind_has_its_share_up_to_a_few_operations(
+        fn each_kind_has_its_share_at_every_moment(
             insert in 1u32..2000, scan in 0u32..2000, read in 0u32..2000, count in 1u64..5000,
         ) {
             let given = weights(insert.into(), scan.into(), read.into());

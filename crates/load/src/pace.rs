@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_that_were_missed_before_a_phase_are_not_made_up_for() {
+    fn slots_missed_before_a_phase_are_not_repeated() {
         let pace = throttled(1000.0, 3);
         let turn = pace.first(0, 1);
         let moved = pace.in_phase(turn, 100 * MS);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_loop_without_think_time_and_an_open_loop_wait_for_nothing() {
+    fn loops_without_think_time_do_not_wait() {
         let none = Think {
             mean_ns: 0,
             distribution: ThinkTime::Exponential,

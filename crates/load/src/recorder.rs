@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_is_counted_in_its_part_of_the_window() {
+    fn operations_count_in_the_window_part_in_which_they_end() {
         let mut part = Part::new(&[OperationKind::Read], SECOND_NS);
         part.reset(PhaseKind::Measure, 0, 5 * SECOND_NS);
         let ending = |after_ns: u64| Times {

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_quota_on_the_way_to_the_root_counts_in_both_versions() {
+    fn lowest_quota_on_the_path_counts_in_both_cgroup_versions() {
         let one = machine()
             .with("proc/7/cgroup", "3:cpu,cpuacct:/a/b\n0::/\n")
             .with("cg/cpu/a/cpu.cfs_quota_us", "30000\n")

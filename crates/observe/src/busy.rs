@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_that_was_missing_is_as_the_next_one() {
+    fn missing_figure_equals_the_next_one() {
         let take = |all: &[(f64, Option<f64>)]| {
             let mut busy = Busy::default();
             for (at_s, share) in all {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_does_not_show_is_left_out() {
+    fn settings_that_a_machine_does_not_show_are_absent() {
         let nothing = Fixture::new().with("proc/self/comm", "dyno\n");
         let read_of = |fixture: &Fixture| read(fixture.root());
         assert_eq!(
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn frequencies_are_chosen_by_the_hardware_only_if_the_driver_says_so() {
+    fn hardware_chooses_frequencies_only_if_the_driver_says_so() {
         let status = "sys/devices/system/cpu/intel_pstate/status";
         let of = |fixture: Fixture| read(fixture.root()).hardware_pstates;
         assert_eq!(of(Fixture::new().with(status, "active\n")), Some(false));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn prefetchers_of_other_makers_and_of_virtual_machines_are_not_known() {
+    fn prefetchers_are_unknown_on_other_cpus_and_in_guests() {
         let of = |cpuinfo: &str| {
             let fixture = server().with("proc/cpuinfo", cpuinfo);
             read(fixture.root()).prefetchers_off

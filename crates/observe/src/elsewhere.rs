@@ -89,7 +89,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn this_machine_is_the_same_by_what_a_shell_prints() {
+    fn shell_output_describes_the_same_machine_as_its_files() {
         let output = Command::new("sh").args(["-c", SCRIPT]).output();
         let output = output.expect("there is a shell");
         assert!(output.status.success(), "{output:?}");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_says_at_its_start_names_no_file() {
+    fn shell_greeting_is_not_taken_for_file_names() {
         let said = ": hello\nproc: mounted\nproc/: mounted\nsys:\n./proc:\nproc//: x\nmotd: welcome\netc/../mark: x\n.dockerenv:\n";
         let printed = format!("{said}proc/sys/kernel/hostname:db7\n");
         let environment = environment(&printed).expect("it can be laid down");

@@ -138,7 +138,7 @@ mod tests {
     use crate::host::tests::Fixture;
 
     #[test]
-    fn what_cannot_be_read_is_empty_and_has_a_reason() {
+    fn unreadable_facts_are_empty_and_have_a_reason() {
         let fixture = Fixture::new()
             .with("proc/sys/kernel/hostname", "bench-1\n")
             .with("proc/loadavg", "garbage\n");

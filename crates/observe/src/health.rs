@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_failed_becomes_a_caveat() {
+    fn only_failed_probes_become_a_caveat() {
         assert_eq!(
             caveat(&[probe("a", Health::Healthy), probe("c", unsupported())]),
             None

@@ -110,7 +110,7 @@ mod tests {
     use crate::host::tests::Fixture;
 
     #[test]
-    fn a_setting_is_found_with_what_it_may_be() {
+    fn setting_is_found_with_its_possible_values() {
         let governors =
             |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
         let fixture = Fixture::new()

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_with_a_number_of_its_own_is_found_by_its_source() {
+    fn file_system_with_its_own_number_is_found_by_its_source() {
         let fixture = machine().with(
             "proc/self/mountinfo",
             "1 1 0:50 / / rw - btrfs /dev/vdb rw\n",
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_table_of_mounts_nothing_is_claimed() {
+    fn storage_is_unknown_without_a_mount_table() {
         let fixture = Fixture::new();
         assert!(matches!(
             storage(fixture.root(), Path::new("/")),

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_end_with_a_short_phase_are_counted_up_to_their_last_reading() {
+    fn workers_count_up_to_their_last_reading_in_a_short_phase() {
         let (root, mut sampler) = fixture();
         let task = root.path().join("proc/self/task/11");
         std::fs::create_dir_all(&task).expect("there is room");
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_time_is_that_between_start_and_end() {
+    fn busy_time_is_the_difference_of_start_and_end() {
         let (root, mut sampler) = fixture();
         for (at_s, server, host) in [
             (0.0, 0, 0),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_is_not_made_up() {
+    fn use_is_unknown_without_readings_at_both_ends() {
         let (root, mut sampler) = fixture();
         assert_eq!(sampler.between(PhaseKind::Measure, 0.0, 1.0), []);
         for at_s in [0.0, 5.0] {

@@ -77,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_svg_is_an_error() {
-        let error = png("<svg").unwrap_err().to_string();
-        assert!(error.contains("cannot be made a PNG"), "{error}");
+    fn malformed_svg_is_an_error() {
+        let error = png("<svg").unwrap_err();
+        assert!(matches!(error, PictureError::Raster(_)), "{error}");
     }
 }

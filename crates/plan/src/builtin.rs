@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_built_in_plan_is_read_and_has_its_name_and_a_description() {
+    fn every_built_in_plan_has_its_name_and_a_description() {
         for name in names() {
             let plan = find(name).expect("it is listed");
             assert_eq!(plan.name, name);

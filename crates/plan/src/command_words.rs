@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_secret_is_hidden() {
+    fn words_that_look_like_secrets_are_hidden() {
         for line in [
             &["mongosh", "-u", "app", "-p", "hunter2"][..],
             &["mongosh", "--password", "hunter2", "x"],
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hidden_is_noticed_and_stays_hidden() {
+    fn hidden_secrets_are_detected_and_stay_hidden() {
         for line in [
             &["mongosh", "-p", "x"][..],
             &["mysql", "-px"],

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_text_or_a_list_is_taken_as_either() {
+    fn exporter_disk_may_be_a_text_or_a_list() {
         let exporter = |disk: &str| {
             let name = "[[observe.exporters]]\nname = \"node\"\nurl = \"http://db1:9100/metrics\"";
             format!("base = \"a\"\n{name}\ndisk = {disk}\n")
@@ -467,13 +467,13 @@ mod tests {
         assert_eq!(disks("[\"vda\", \"vdb\"]"), ["vda", "vdb"]);
         let number = problems(&exporter("3")).concat();
         assert!(
-            number.contains("must be a text or a list of texts, found integer"),
+            number.contains("`observe.exporters[0].disk`") && number.contains("integer"),
             "{number}"
         );
     }
 
     #[test]
-    fn a_value_of_the_type_of_its_key_is_taken_as_such() {
+    fn settings_may_be_typed_values_or_texts() {
         let mut plan = default_plan();
         let settings = [
             Setting::new("data.collection", "42"),
@@ -498,12 +498,12 @@ mod tests {
         let problems = set(&mut plan, &wrong).unwrap_err();
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(problems[0].message.starts_with("`client.clients`: "));
-        assert!(problems[1].message.contains("unknown field `cahce`"));
+        assert!(problems[1].message.contains("`cahce`"));
         assert!(plan == before);
     }
 
     #[test]
-    fn plans_that_older_runs_kept_name_durable_writes_otherwise() {
+    fn sync_on_commit_of_older_plans_means_durable_writes() {
         let plan = parse(
             "[server]\nsync_on_commit = true\n[operations]\nread = 1.0\n",
             "t",
@@ -516,14 +516,11 @@ mod tests {
         let text = to_toml(&plan);
         assert!(!text.contains("sync_on_commit") && text.contains("durable_writes = true"));
         let both = problems("[server]\nsync_on_commit = true\ndurable_writes = true\n");
-        assert!(
-            both[0].contains("unknown key `server.sync_on_commit`"),
-            "{both:?}"
-        );
+        assert!(both[0].contains("`server.sync_on_commit`"), "{both:?}");
     }
 
     #[test]
-    fn a_number_of_documents_takes_the_place_of_a_size() {
+    fn a_number_of_documents_replaces_a_multiple_of_the_cache() {
         let of = |text: &str| parse(text, "t").unwrap().data;
         let base = "base = \"storage-compare\"\n";
         assert_eq!(of(base).times_cache, Some(3.0));
@@ -585,25 +582,17 @@ durration = \"1s\"
             ],
             "{problems:#?}"
         );
-        assert!(
-            problems[1].contains("did you mean `data.records`?"),
-            "{}",
-            problems[1]
-        );
-        assert!(
-            problems[3].contains("did you mean `constant`?"),
-            "{}",
-            problems[3]
-        );
-        assert!(
-            problems[4].contains("`keys.hot_operation_ratio` is missing"),
-            "{}",
-            problems[4]
-        );
+        for (place, part) in [
+            (1, "`data.records`"),
+            (3, "`constant`"),
+            (4, "`keys.hot_operation_ratio`"),
+        ] {
+            assert!(problems[place].contains(part), "{}", problems[place]);
+        }
     }
 
     #[test]
-    fn a_table_where_a_plan_has_none_is_a_problem() {
+    fn an_unexpected_table_is_one_problem() {
         for text in ["name.of = \"x\"\n", "[[name]]\n", "traces.start = \"1s\"\n"] {
             assert_eq!(problems(text).len(), 1, "{text}");
         }
@@ -614,7 +603,7 @@ durration = \"1s\"
         let problems = problems("base = \"a\"\n[client]\nclients = 2\nthreads = 5\n");
         assert_eq!(problems.len(), 1);
         assert!(
-            problems[0].starts_with("line 4, column 11: `client.threads` is `5`"),
+            problems[0].starts_with("line 4, column 11: `client.threads`"),
             "{}",
             problems[0]
         );
@@ -636,10 +625,10 @@ durration = \"1s\"
     }
 
     #[test]
-    fn a_number_that_is_none_has_a_place() {
+    fn a_weight_that_is_not_finite_has_a_place() {
         let problems = problems("base = \"a\"\n[operations]\nread = nan\n");
         assert!(
-            problems[0].starts_with("line 3, column 8: `operations.read` is `nan`"),
+            problems[0].starts_with("line 3, column 8: `operations.read`"),
             "{problems:?}"
         );
     }

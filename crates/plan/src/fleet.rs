@@ -185,46 +185,40 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn wrong_values_are_reported_with_their_place() {
         for (line, expected) in [
             ("lease = \"10ms\"", "`fleet.lease`"),
             ("start_lead = \"2m\"", "`fleet.start_lead`"),
             ("join_within = \"0s\"", "`fleet.join_within`"),
             ("agents_per_host = 0", "`fleet.agents_per_host`"),
-            ("mapping = \"pair\"", "did you mean `pairs`?"),
+            ("mapping = \"pair\"", "`pairs`"),
             (
                 "[fleet.kubernetes]\nnamespace = \"Dyno\"",
-                "does not accept as a name",
+                "`fleet.kubernetes.namespace` is `Dyno`",
             ),
             (
                 "[fleet.kubernetes]\nimage = \"a b\"",
-                "not an image reference",
+                "`fleet.kubernetes.image` is `a b`",
             ),
             (
                 "[fleet.kubernetes]\nredis_image = \"redis@sha256:00\"",
-                "not an image reference",
+                "`fleet.kubernetes.redis_image`",
             ),
             (
                 "[fleet.kubernetes]\nserver_pods = 65",
-                "kubernetes.server_pods",
+                "`fleet.kubernetes.server_pods`",
             ),
-            ("[fleet.kubernetes]\ndisk_size = \"1MiB\"", "at least 64MiB"),
+            ("[fleet.kubernetes]\ndisk_size = \"1MiB\"", "64MiB"),
             ("client_hosts = 0", "`fleet.client_hosts`"),
-            ("mapping = \"table\"", "there is no `fleet.table`"),
-            ("table = [[0]]", "`fleet.table` has no effect"),
-            (
-                "mapping = \"table\"\ntable = [[0], []]",
-                "gives agent 1 no server",
-            ),
-            (
-                "mapping = \"table\"\ntable = [[1, 1]]",
-                "gives agent 0 a server twice",
-            ),
+            ("mapping = \"table\"", "table = [[0, 1], [2, 3]]"),
+            ("table = [[0]]", "`fleet.mapping = \"table\"`"),
+            ("mapping = \"table\"\ntable = [[0], []]", "agent 1"),
+            ("mapping = \"table\"\ntable = [[1, 1]]", "agent 0"),
             (
                 "[server]\npairs = 2",
-                "`server.pairs` starts independent servers on each host",
+                "`fleet.mapping = \"pairs\"`, `\"all-to-all\"`",
             ),
-            ("[data]\ninsert_start = 2", "the fleet sets"),
+            ("[data]\ninsert_start = 2", "`data.insert_start`"),
         ] {
             let message = problem_of(&format!("{GOOD}{line}\n"));
             assert!(message.contains(expected), "{line}: {message}");
@@ -233,14 +227,21 @@ mod tests {
     }
 
     #[test]
-    fn hosts_must_be_there_once_and_be_names() {
+    fn host_names_must_be_valid_and_unique() {
         let of = |text: &str| problem_of(&format!("base = \"a\"\n{text}\n"));
-        assert!(of("[fleet]\nservers = [\"s\"]").contains("`fleet.clients` does not name a host"));
+        let missing = of("[fleet]\nservers = [\"s\"]");
+        assert!(
+            missing.contains("`fleet.clients`") && missing.contains("clients = [\"clients\"]"),
+            "{missing}"
+        );
         let twice = of("[fleet]\nclients = [\"c\", \"c\"]\nservers = [\"s\"]");
         assert!(twice.contains("`c` twice"), "{twice}");
         // It would be an option of the program that it is given to.
         let option = of("[fleet]\nclients = [\"-e\"]\nservers = [\"s\"]");
-        assert!(option.contains("neither a host nor a group"), "{option}");
+        assert!(
+            option.contains("`fleet.clients`") && option.contains("`-e`"),
+            "{option}"
+        );
         let uri = "[server]\nkind = \"uri\"\nuri = \"mongodb://h\"\n";
         // Servers that run already have hosts too, which are read.
         let running = format!("base = \"a\"\n{uri}[fleet]\nclients = [\"c\"]\nservers = [\"s\"]\n");
@@ -248,6 +249,9 @@ mod tests {
         let pairs = of(&format!(
             "{uri}[fleet]\nclients = [\"c\"]\nmapping = \"pairs\""
         ));
-        assert!(pairs.contains("needs independent servers"), "{pairs}");
+        assert!(
+            pairs.contains("`fleet.mapping`") && pairs.contains("`server.uri`"),
+            "{pairs}"
+        );
     }
 }

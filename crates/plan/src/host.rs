@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_known_servers_the_first_that_fits_is_taken() {
+    fn the_first_known_server_that_fits_is_chosen() {
         let mongod = FoundServer {
             kind: ServerKind::Mongod,
             mongod: Some("6.0.27".into()),

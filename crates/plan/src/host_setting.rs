@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_what_the_kernel_takes() {
+    fn values_are_written_as_the_kernel_accepts_them() {
         let cases = [
             (HostSetting::Swappiness, "1", Some("1")),
             (HostSetting::Swappiness, "201", None),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_holds_is_a_value_of_the_plan() {
+    fn kernel_values_are_read_as_plan_values() {
         assert_eq!(HostSetting::Readahead.read("128"), "128KiB");
         assert_eq!(HostSetting::Readahead.read("4096"), "4MiB");
         assert_eq!(HostSetting::Swappiness.read("60"), "60");

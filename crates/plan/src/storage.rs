@@ -298,45 +298,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn malformed_storage_is_refused_with_the_reason() {
         for (text, part) in [
-            ("", "on which device"),
-            ("ext4", "on which device"),
-            ("on /dev/sdb", "does not name a file system"),
-            ("ntfs on /dev/sdb", "`ntfs` is not a file system"),
-            ("raid5 xfs on /dev/sdb,/dev/sdc", "`raid5 xfs` is not known"),
-            ("xfs on /dev/sdb,/dev/sdc", "need `raid0`"),
-            ("raid0 xfs on /dev/sdb", "two devices or more"),
-            ("btrfs-raid0 on /dev/sdb", "two devices or more"),
-            (
-                "raid0 xfs on /dev/sdb,/dev/sdb",
-                "`/dev/sdb` is in it twice",
-            ),
-            ("xfs on sdb", "`sdb` is not a device"),
-            ("xfs on /dev/../etc/x", "is not a device"),
-            ("xfs on /dev/", "is not a device"),
-            ("xfs on", "is not a device"),
-            ("xfs on /dev/sd b", "`/dev/sd b` is not a device"),
-            ("xfs on /home/disk.img", "is not a device"),
-            ("xfs on /dev/sdb,", "is not a device"),
-            ("ext4 on loop:many", "not a number of bytes"),
-            ("ext4 on loop:100MiB", "at least `loop:512MiB`"),
-            ("ext4 on loop:4GiB at 0 iops", "`0` is not a number"),
-            ("ext4 on loop:4GiB at fast iops", "`fast` is not a number"),
-            (
-                "ext4 on loop:4GiB at 60 iops after 0s",
-                "`after 0s` is at once",
-            ),
-            (
-                "ext4 on loop:4GiB at 60 iops after noon",
-                "`noon` is not a time span",
-            ),
+            ("", "which device"),
+            ("ext4", "which device"),
+            ("on /dev/sdb", "file system"),
+            ("ntfs on /dev/sdb", "`ntfs`"),
+            ("raid5 xfs on /dev/sdb,/dev/sdc", "`raid5 xfs`"),
+            ("xfs on /dev/sdb,/dev/sdc", "`raid0`"),
+            ("raid0 xfs on /dev/sdb", "two devices"),
+            ("btrfs-raid0 on /dev/sdb", "two devices"),
+            ("raid0 xfs on /dev/sdb,/dev/sdb", "twice"),
+            ("xfs on sdb", "`sdb`"),
+            ("xfs on /dev/../etc/x", "`/dev/../etc/x`"),
+            ("xfs on /dev/", "`/dev/`"),
+            ("xfs on", "``"),
+            ("xfs on /dev/sd b", "`/dev/sd b`"),
+            ("xfs on /home/disk.img", "`/home/disk.img`"),
+            ("xfs on /dev/sdb,", "``"),
+            ("ext4 on loop:many", "`many`"),
+            ("ext4 on loop:100MiB", "`loop:512MiB`"),
+            ("ext4 on loop:4GiB at 0 iops", "`0`"),
+            ("ext4 on loop:4GiB at fast iops", "`fast`"),
+            ("ext4 on loop:4GiB at 60 iops after 0s", "`after 0s`"),
+            ("ext4 on loop:4GiB at 60 iops after noon", "`noon`"),
         ] {
             let reason = reason(text);
             assert!(reason.contains(part), "{text}: {reason}");
         }
         let many = vec!["loop:1GiB"; MOST_DEVICES + 1].join(",");
-        assert!(reason(&format!("btrfs-raid0 on {many}")).contains("33 devices"));
+        assert!(reason(&format!("btrfs-raid0 on {many}")).contains("33"));
     }
 
     fn devices() -> impl Strategy<Value = Device> {
@@ -349,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_displayed_is_read_back(
+        fn displayed_storage_is_read_back(
             first in devices(),
             more in proptest::collection::vec(devices(), 1..4),
             limit in proptest::option::of((1_u32.., proptest::option::of(1_u64..1 << 40))),
@@ -381,7 +372,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_a_panic(text in "(raid0 |btrfs-raid0|xfs| on |loop:|/dev/a|,| at | iops| after |[0-9]s?| |.){0,12}") {
+        fn no_text_panics(text in "(raid0 |btrfs-raid0|xfs| on |loop:|/dev/a|,| at | iops| after |[0-9]s?| |.){0,12}") {
             if let Ok(storage) = text.parse::<Storage>() {
                 prop_assert_eq!(storage.to_string().parse(), Ok(storage));
             }

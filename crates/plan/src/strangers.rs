@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_servers_that_others_reach_without_a_password_are_told_of() {
+    fn open_servers_without_a_password_are_warned_about() {
         let mut server = ServerPlan {
             kind: ServerKind::Mongod,
             ..ServerPlan::default()

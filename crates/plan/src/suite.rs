@@ -141,31 +141,30 @@ mod tests {
     #[test]
     fn a_suite_that_is_not_valid_says_why() {
         for (text, why) in [
-            ("name = \"x\"\nworkloads = []", "`workloads` names none"),
-            ("name = \"../x\"\nworkloads = [\"a\"]", "`name` must have"),
-            (
-                "name = \"x\"\nworkloads = [\"a\"]\nrepeat = 0",
-                "`repeat` must be",
-            ),
+            ("name = \"x\"\nworkloads = []", "`workloads`"),
+            ("name = \"../x\"\nworkloads = [\"a\"]", "`name`"),
+            ("name = \"x\"\nworkloads = [\"a\"]\nrepeat = 0", "`repeat`"),
             (
                 "name = \"x\"\nworkloads = [\"a\"]\nrounds = 2",
                 "unknown field `rounds`",
             ),
             (
                 "name = \"x\"\nworkloads = [\"a\"]\nbelow = \"0s\"",
-                "`below` must be above 0",
+                "`below`",
             ),
             ("workloads = [\"a\"]", "missing field `name`"),
         ] {
             let error = SuitePlan::parse(text, "s.toml").unwrap_err();
-            assert!(error.to_string().contains(why), "{error}");
-            let begin = "`s.toml` is not a valid suite:";
-            assert!(error.to_string().starts_with(begin), "{error}");
+            assert_eq!((&*error.origin, error.kind), ("s.toml", "suite"));
+            let [problem] = error.problems.as_slice() else {
+                panic!("{error}")
+            };
+            assert!(problem.message.contains(why), "{error}");
         }
     }
 
     #[test]
-    fn every_built_in_suite_is_valid_and_names_plans_that_there_are() {
+    fn every_built_in_suite_is_valid_and_names_known_plans() {
         let mut count = 0;
         for name in builtin::suites() {
             let suite = SuitePlan::find(name).unwrap().expect("it is listed");

@@ -147,7 +147,7 @@ mod tests {
     use crate::{builtin, file};
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
+    fn wrong_values_are_reported_with_their_key() {
         let problem = |text: &str| {
             let text = format!("[tail]\n{text}\n");
             let refused = file::parse(&text, "t").expect_err(&text);
@@ -155,10 +155,10 @@ mod tests {
         };
         for (text, key) in [
             ("producers = [\"a/b\"]", "`tail.producers` names `a/b`"),
-            ("consumers = [\"a\", \"a\"]", "names `a` twice"),
+            ("consumers = [\"a\", \"a\"]", "`tail.consumers` names `a`"),
             ("consumers = []", "`tail.consumers` is empty"),
             ("messages = 0", "`tail.messages`"),
-            ("in_flight = [\"many\"]", "not a number or `unbounded`"),
+            ("in_flight = [\"many\"]", "`unbounded`"),
             ("pool = []", "`tail.pool` is empty"),
             ("pool = [5, 0]", "`tail.pool` has `0`"),
             ("repeat = 0", "`tail.repeat`"),
@@ -169,10 +169,10 @@ mod tests {
             ("rate_per_s = 0", "`tail.rate_per_s`"),
             ("work = \"1ns\"", "`tail.work`"),
             ("idle = \"1500ms\"", "`tail.idle`"),
-            ("mode = \"tailabel\"", "did you mean `tailable`?"),
+            ("mode = \"tailabel\"", "`tailable`"),
         ] {
-            let told = problem(text);
-            assert!(told.contains(key), "{text}: {told}");
+            let problem = problem(text);
+            assert!(problem.contains(key), "{text}: {problem}");
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_has_room_for_all_messages_unless_it_shall_not() {
+    fn capped_size_has_room_for_all_messages_by_default() {
         let mut plan = TailPlan {
             messages: 1_000_000,
             producers_at_once: 2,

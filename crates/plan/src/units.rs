@@ -460,22 +460,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn bytes(text: &str) -> Result<u64, String> {
-        text.parse()
-            .map(|Bytes(bytes)| bytes)
-            .map_err(|error: UnitError| error.to_string())
+    fn bytes(text: &str) -> Result<u64, UnitError> {
+        text.parse().map(|Bytes(bytes)| bytes)
     }
 
-    fn span_ns(text: &str) -> Result<u128, String> {
-        text.parse()
-            .map(|Span(span)| span.as_nanos())
-            .map_err(|error: UnitError| error.to_string())
+    fn span_ns(text: &str) -> Result<u128, UnitError> {
+        text.parse().map(|Span(span)| span.as_nanos())
     }
 
-    fn rate(text: &str) -> Result<f64, String> {
-        text.parse()
-            .map(|Rate(rate)| rate)
-            .map_err(|error: UnitError| error.to_string())
+    fn rate(text: &str) -> Result<f64, UnitError> {
+        text.parse().map(|Rate(rate)| rate)
+    }
+
+    /// The unit that a text has and that does not exist.
+    fn unknown_unit<T: std::fmt::Debug>(parsed: Result<T, UnitError>) -> String {
+        match parsed {
+            Err(UnitError::Unit { unit, .. }) => unit,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -487,7 +489,7 @@ mod tests {
             assert_eq!(size.to_string().parse(), Ok(size), "{text}");
         }
         let error = "small".parse::<CacheSize>().unwrap_err().to_string();
-        assert!(error.contains("or `smallest`"), "{error}");
+        assert!(error.contains("`smallest`"), "{error}");
     }
 
     #[test]
@@ -511,18 +513,11 @@ mod tests {
 
     #[test]
     fn bytes_that_are_ambiguous_broken_or_too_large_are_refused() {
-        assert_eq!(
-            bytes("64k").unwrap_err(),
-            "`k` in `64k` is not a unit of bytes: use `B`, `KiB`, `MiB`, `GiB`, `TiB`, `KB`, `MB`, `GB` or `TB`"
-        );
-        assert!(
-            bytes("0.3KiB")
-                .unwrap_err()
-                .contains("whole number of bytes")
-        );
+        assert_eq!(unknown_unit(bytes("64k")), "k");
+        assert!(matches!(bytes("0.3KiB"), Err(UnitError::Range { .. })));
         assert_eq!(bytes("1.7GiB"), Ok(1_825_361_100));
         assert_eq!(bytes("0.1MB"), Ok(100_000));
-        assert!(bytes("16777216TiB").unwrap_err().contains("out of range"));
+        assert!(matches!(bytes("16777216TiB"), Err(UnitError::Range { .. })));
         for text in [
             "", "KiB", "-1", "+1", "1.2.3", "1.", ".5KB", "1e3", "1_", "\u{663}",
         ] {
@@ -568,18 +563,11 @@ mod tests {
         ] {
             assert!(span_ns(text).is_err(), "{text}");
         }
-        assert!(span_ns("0.5ns").unwrap_err().contains("out of range"));
-        assert!(span_ns("300000d").unwrap_err().contains("out of range"));
-        assert!(
-            span_ns("5y")
-                .unwrap_err()
-                .contains("`y` in `5y` is not a unit of time")
-        );
-        assert!(
-            span_ns("soon")
-                .unwrap_err()
-                .contains("`soon` is not a time span such as")
-        );
+        for text in ["0.5ns", "300000d"] {
+            assert!(matches!(span_ns(text), Err(UnitError::Range { .. })));
+        }
+        assert_eq!(unknown_unit(span_ns("5y")), "y");
+        assert!(matches!(span_ns("soon"), Err(UnitError::Malformed { .. })));
     }
 
     #[test]
@@ -620,7 +608,7 @@ mod tests {
         ] {
             assert!(rate(text).is_err(), "{text}");
         }
-        assert!(rate("0").unwrap_err().contains("above 0"));
+        assert!(matches!(rate("0"), Err(UnitError::Range { .. })));
     }
 
     #[derive(Debug, PartialEq, serde::Serialize, Deserialize)]
@@ -645,11 +633,11 @@ mod tests {
         let error = toml::from_str::<Holder>("bytes = -5\nspan = 1")
             .unwrap_err()
             .to_string();
-        assert!(error.contains("`-5` is not a number of bytes"), "{error}");
+        assert!(error.contains("`-5`"), "{error}");
         let error = toml::from_str::<Holder>("bytes = true\nspan = 1")
             .unwrap_err()
             .to_string();
-        assert!(error.contains("expected a number of bytes"), "{error}");
+        assert!(error.contains("boolean `true`"), "{error}");
     }
 
     fn accepts<T: JsonSchema>(value: &serde_json::Value) -> bool {

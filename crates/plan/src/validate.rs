@@ -271,7 +271,10 @@ mod tests {
             |name: &str| ExporterPlan::open(name.to_owned(), "http://db:9100/metrics".to_owned());
         for name in ["host", "server", "member-0", "pair-12", "shard-0-member-1"] {
             let problem = only_problem(|plan| plan.observe.exporters = vec![named(name)]);
-            assert!(problem.contains("two sources"), "{problem}");
+            assert!(
+                problem.contains("two sources") && problem.contains(&format!("`{name}`")),
+                "{problem}"
+            );
         }
         let mut plan = plan();
         plan.observe.exporters = vec![named("member-of-staff"), named("db-1")];
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exporter_is_asked_with_one_kind_of_credentials_and_certificates_need_https() {
+    fn exporter_credentials_and_certificates_are_checked() {
         let plain = || ExporterPlan::open("node".to_owned(), "http://db:9100/metrics".to_owned());
         let file = || Some("secret".into());
         let user = || Some("scraper".to_owned());
@@ -330,14 +333,14 @@ mod tests {
                     user: user(),
                     ..plain()
                 },
-                "one of `user` and `password_file`",
+                "`user` and `password_file`",
             ),
             (
                 ExporterPlan {
                     password_file: file(),
                     ..plain()
                 },
-                "one of `user` and `password_file`",
+                "`user` and `password_file`",
             ),
             (
                 ExporterPlan {
@@ -346,7 +349,7 @@ mod tests {
                     token_file: file(),
                     ..plain()
                 },
-                "has `token_file` and `user`",
+                "`token_file` and `user`",
             ),
             (
                 ExporterPlan {
@@ -354,49 +357,49 @@ mod tests {
                     password_file: file(),
                     ..plain()
                 },
-                "has `:`",
+                "`observe.exporters[0].user`",
             ),
             (
                 ExporterPlan {
                     ca_file: file(),
                     ..plain()
                 },
-                "applies to `https` only",
+                "`observe.exporters[0].ca_file`",
             ),
             (
                 ExporterPlan {
                     url: "https://a:b@db/".to_owned(),
                     ..plain()
                 },
-                "is not the address",
+                "`observe.exporters[0].url`",
             ),
             (
                 ExporterPlan {
                     url: "ftp://db/".to_owned(),
                     ..plain()
                 },
-                "is not the address",
+                "`observe.exporters[0].url`",
             ),
             (
                 ExporterPlan {
                     disk: disks(&["sda", "/dev/sdb"]),
                     ..plain()
                 },
-                "`/dev/sdb`, which is not the name of a disk",
+                "`observe.exporters[0].disk` is `/dev/sdb`",
             ),
             (
                 ExporterPlan {
                     disk: disks(&["sda", "sda"]),
                     ..plain()
                 },
-                "has `sda` twice",
+                "`observe.exporters[0].disk` has `sda`",
             ),
             (
                 ExporterPlan {
                     disk: disks(&[]),
                     ..plain()
                 },
-                "is an empty list",
+                "empty list",
             ),
             (
                 ExporterPlan {
@@ -404,7 +407,7 @@ mod tests {
                     of_server: Some(false),
                     ..plain()
                 },
-                "but `of_server` is `false`",
+                "`of_server` is `false`",
             ),
         ];
         for (exporter, expected) in bad {
@@ -432,18 +435,18 @@ mod tests {
             "http://monitor/?token=a",
         ] {
             let problem = only_problem(|plan| plan.observe.grafana = Some(at(bad)));
-            assert!(problem.contains("is not the address"), "{problem}");
+            assert!(problem.contains("`observe.grafana.url`"), "{problem}");
         }
         let ca_file = Some("ca.pem".into());
         let plain = at("http://monitor");
         let problem = only_problem(|plan| {
             plan.observe.grafana = Some(GrafanaPlan { ca_file, ..plain });
         });
-        assert!(problem.contains("applies to `https` only"), "{problem}");
+        assert!(problem.contains("`observe.grafana.ca_file`"), "{problem}");
     }
 
     #[test]
-    fn the_embedded_server_forms_no_sets_and_the_problem_says_what_was_asked_for() {
+    fn embedded_server_refuses_replica_sets_by_topology() {
         let mut plan = plan();
         plan.server.topology = Some("replica-set=2+1".into());
         plan.server.kind = ServerKind::Embedded;
@@ -473,14 +476,17 @@ mod tests {
             (Some("replica-set=2+1".into()), 1)
         );
         let problem = only_problem(|plan| plan.server.topology = Some("ring=3".into()));
-        assert!(problem.contains("`ring=3` is not a topology"), "{problem}");
+        assert!(
+            problem.contains("`server.topology`") && problem.contains("`ring=3`"),
+            "{problem}"
+        );
     }
 
     #[test]
-    fn a_placement_that_cannot_be_understood_is_a_problem() {
+    fn a_malformed_placement_is_a_problem() {
         let problem = only_problem(|plan| plan.server.placement = Some("spread=1".into()));
         assert!(
-            problem.starts_with("`server.placement`: `spread=1` is not a valid"),
+            problem.starts_with("`server.placement`") && problem.contains("`spread=1`"),
             "{problem}"
         );
     }
@@ -544,7 +550,7 @@ mod tests {
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
         let cases: [(&str, Change); 54] = [
-            ("`server.listen` is `0.0.0.0`, which is no address", |p| {
+            ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
             ("`server.listen` is `db1`", |p| {
@@ -554,14 +560,14 @@ mod tests {
                 p.server.listen = Some("0.0.0.0".into());
                 p.server.advertise = Some("db1:27017".into());
             }),
-            ("`server.encryption` cannot be combined with `tail", |p| {
+            ("`tail.consumer_host`", |p| {
                 p.server.encryption = Encryption::Server;
                 p.tail = Some(crate::tail::TailPlan {
                     consumer_host: Some("client2".into()),
                     ..Default::default()
                 });
             }),
-            ("`server.advertise` is given, but", |p| {
+            ("`server.listen` is missing", |p| {
                 p.server.advertise = Some("db1".into());
             }),
             ("data.fresh", |p| {
@@ -578,7 +584,7 @@ mod tests {
                 p.server.kind = ServerKind::Uri;
                 p.server.uri = Some("nonsense".into());
             }),
-            ("contains credentials", |p| {
+            ("credentials", |p| {
                 p.server.kind = ServerKind::Uri;
                 p.server.uri = Some("mongodb://u:secret@h".into());
             }),
@@ -619,14 +625,14 @@ mod tests {
                     .host_settings
                     .insert("readahead".into(), "6KiB".into());
             }),
-            ("`server.host_settings` applies only to a server", |p| {
+            ("`server.host_settings`", |p| {
                 p.server.kind = ServerKind::Uri;
                 p.server.uri = Some("mongodb://h".into());
                 p.server
                     .host_settings
                     .insert("swappiness".into(), "1".into());
             }),
-            ("the embedded server has none", |p| {
+            ("`server.runtime_parameters`", |p| {
                 p.server.kind = ServerKind::Embedded;
                 p.server.runtime_parameters.insert("a".into(), "1".into());
             }),
@@ -675,7 +681,7 @@ mod tests {
                     max_bytes: 1,
                 }
             }),
-            ("weight above 0", |p| p.operations = Default::default()),
+            ("weight", |p| p.operations = Default::default()),
             ("operations.read", |p| p.operations.read = -1.0),
             ("keys.exponent", |p| {
                 p.keys = KeyDistribution::Zipfian { exponent: 0.0 }
@@ -687,10 +693,10 @@ mod tests {
                 };
             }),
             ("min_scan_length", |p| p.access.min_scan_length = 0),
-            ("there are no secondary indexes", |p| {
+            ("`access.scan_along` is `indexes`", |p| {
                 p.access.scan_along = Some(ScanPath::Indexes);
             }),
-            ("begins with `_id`", |p| {
+            ("`_id`", |p| {
                 p.access.scan_along = Some(ScanPath::Indexes);
                 p.data.indexes = vec!["field0".into(), "_id,field1".into()];
             }),
@@ -698,21 +704,21 @@ mod tests {
                 p.client.threads = p.client.clients + 1
             }),
             ("client.batch", |p| p.client.batch = 0),
-            ("a command takes", |p| p.client.batch = 60_000),
+            ("`client.batch` = `60000`", |p| p.client.batch = 60_000),
             ("rate_per_s", |p| {
                 p.schedule = Schedule::Constant {
                     rate_per_s: f64::NAN,
                     max_start_delay: Span::from_secs(1),
                 };
             }),
-            ("`client.think_time_distribution` has no effect", |p| {
+            ("`client.think_time_distribution`", |p| {
                 p.client.think_time_distribution = Some(crate::model::ThinkTime::Exponential);
             }),
             ("client.think_time", |p| {
                 p.client.think_time = Some(Span::from_secs(1));
                 p.schedule = Schedule::Throttled { rate_per_s: 1.0 };
             }),
-            ("ends the measure phase", |p| {
+            ("measure phase", |p| {
                 p.phases.duration = None;
                 p.phases.operations = None;
             }),
@@ -727,7 +733,7 @@ mod tests {
     }
 
     #[test]
-    fn durable_writes_go_with_nothing_that_takes_them_back() {
+    fn durable_writes_conflict_with_weaker_settings() {
         let durable = |change: &dyn Fn(&mut Plan)| {
             only_problem(|plan| {
                 plan.server.kind = ServerKind::Mongod;
@@ -771,7 +777,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_by_the_cache_need_a_cache_that_is_known() {
+    fn times_cache_needs_a_known_cache() {
         let times = |change: &dyn Fn(&mut Plan)| {
             only_problem(|plan| {
                 plan.server.cache = Some(CacheSize::Smallest);
@@ -779,7 +785,7 @@ mod tests {
                 change(plan);
             })
         };
-        assert!(times(&|plan| plan.server.cache = None).contains("`data.times_cache` needs"));
+        assert!(times(&|plan| plan.server.cache = None).contains("`data.times_cache`"));
         assert!(times(&|plan| plan.data.times_cache = Some(0.0)).contains("0.01 to 1000"));
         let histogram = times(&|plan| {
             plan.data.field_length = FieldLength::Histogram {

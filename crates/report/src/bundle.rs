@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_and_styles_cannot_end_their_elements() {
+    fn scripts_and_styles_cannot_close_their_elements() {
         assert!(SCRIPT.len() > 40_000 && STYLES.len() > 5_000);
         assert!(!SCRIPT.to_lowercase().contains("</script"));
         assert!(!SCRIPT.contains("<!--"));

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_and_keys_are_told_with_their_parameters() {
+    fn schedules_and_keys_are_shown_with_their_parameters() {
         let plan = json!({
             "schedule": {"kind": "constant", "rate_per_s": 20000.0},
             "keys": {"distribution": "zipfian", "exponent": 1.1},
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_said_to_be_unknown() {
+    fn unreadable_setting_is_shown_as_unknown() {
         let facts = server(&ServerRecord::default(), &CaveatBook::default());
         let cache = facts.iter().find(|fact| fact.label == "Cache").unwrap();
         assert_eq!(cache.value, UNKNOWN);

@@ -386,33 +386,32 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_is_told() {
-        let told = [
-            (
-                "CPU frequencies",
-                "intel_pstate (active), chosen by the hardware, turbo off, energy preference `balance_performance`",
-            ),
-            ("CPU idle states", "intel_idle: C1 (2 µs), C6 (133 µs, off)"),
-            ("Prefetchers", "off: L2 adjacent line"),
-            ("SMT", "off"),
-            ("NUMA nodes", "4, 2 for each socket"),
-            ("irqbalance", "runs"),
-            (
-                "Firmware",
-                "Example Inc. 3.2 05/12/2025, microcode 0x2b000461",
-            ),
-            (
-                "Checks",
-                "fail: `readahead` (16384 sectors); 1 pass, 0 unknown",
-            ),
+    fn every_cpu_setting_is_shown() {
+        let labels = [
+            "CPU frequencies",
+            "CPU idle states",
+            "Prefetchers",
+            "SMT",
+            "NUMA nodes",
+            "irqbalance",
+            "Firmware",
+            "Checks",
         ];
-        for (label, text) in told {
-            assert_eq!(value(&server(), label), text);
-        }
+        let lines = labels.map(|label| format!("{label}: {}", value(&server(), label)));
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        CPU frequencies: intel_pstate (active), chosen by the hardware, turbo off, energy preference `balance_performance`
+        CPU idle states: intel_idle: C1 (2 µs), C6 (133 µs, off)
+        Prefetchers: off: L2 adjacent line
+        SMT: off
+        NUMA nodes: 4, 2 for each socket
+        irqbalance: runs
+        Firmware: Example Inc. 3.2 05/12/2025, microcode 0x2b000461
+        Checks: fail: `readahead` (16384 sectors); 1 pass, 0 unknown
+        ");
     }
 
     #[test]
-    fn storage_that_was_made_is_told_with_what_it_can_do() {
+    fn prepared_storage_is_shown_with_its_limits() {
         let mut environment = server();
         let storage = |prepared| StorageRecord {
             filesystem: Some("xfs".to_owned()),
@@ -435,19 +434,19 @@ mod tests {
         let devices = value(&environment, "Devices of the storage");
         assert_eq!(devices, "/dev/loop0, /dev/loop1");
         let limit = value(&environment, "Limit of the storage");
-        assert_eq!(
-            limit,
-            "9,000/s random reads and 400.0/s synced writes of 4 KiB (fio-3.33)"
-        );
+        for part in ["9,000/s", "400.0/s", "(fio-3.33)"] {
+            assert!(limit.contains(part), "{part}: {limit}");
+        }
+        let reason = "`fio` is not installed";
         prepared.limits = None;
-        prepared.not_measured = Some("`fio` is not installed".to_owned());
+        prepared.not_measured = Some(reason.to_owned());
         environment.data_storage = Some(storage(prepared));
         let limit = value(&environment, "Limit of the storage");
-        assert_eq!(limit, "not measured: `fio` is not installed");
+        assert!(limit.ends_with(reason) && limit != reason, "{limit}");
     }
 
     #[test]
-    fn a_setting_that_the_machine_does_not_show_is_unknown() {
+    fn setting_is_unknown_when_the_machine_does_not_show_it() {
         let nothing = Environment::default();
         for label in ["CPU frequencies", "CPU idle states", "Prefetchers", "SMT"] {
             assert_eq!(value(&nothing, label), "unknown", "{label}");
@@ -455,7 +454,7 @@ mod tests {
         for label in ["NUMA nodes", "irqbalance", "Firmware"] {
             assert_eq!(value(&nothing, label), "unknown", "{label}");
         }
-        assert_eq!(value(&nothing, "Checks"), "none were made");
+        assert!(value(&nothing, "Checks").starts_with("none"));
         let mut one = server();
         one.cpu_settings.nodes_per_socket = Some(1);
         one.cpu_settings.prefetchers_off = Some(Vec::new());

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ended_by_itself_is_told_apart() {
+    fn a_child_that_exited_by_itself_is_recognized() {
         let mut guard = spawn(shell("exit 3"), Signal::SIGKILL).unwrap();
         while guard.exit_status().unwrap().is_none() {
             thread::sleep(POLL_INTERVAL);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placement_that_the_kernel_refuses_is_not_blamed_on_the_program() {
+    fn refused_placement_is_not_blamed_on_the_program() {
         let nowhere = InstancePlacement {
             cpus: Some(CpuSet::default()),
             memory: MemoryPolicy::Default,

@@ -35,7 +35,7 @@ mod tests {
     use std::process::Stdio;
 
     #[test]
-    fn the_child_gets_the_signal_when_the_thread_that_spawned_it_ends() {
+    fn child_gets_the_signal_when_its_spawning_thread_ends() {
         let spawned = std::thread::spawn(|| {
             let mut command = Command::new("/bin/sleep");
             command.arg("60").stdin(Stdio::null());

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_is_taken_from_the_line_that_says_that_connections_are_accepted() {
+    fn port_is_read_from_the_line_that_reports_readiness() {
         let embedded = "[INFO  secantusd_rs] loaded config from x:1\n\
                         secantusd-rs listening on 127.0.0.1:41989\n";
         assert_eq!(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_apart_for_both_servers() {
+    fn causes_are_distinguished_for_both_servers() {
         for (log, expected) in [
             (
                 "failed to bind 127.0.0.1:1: Address already in use (os error 98)",
@@ -173,7 +173,7 @@ mod tests {
         };
         assert!(hint(libc::SIGILL, "").contains("AVX"));
         assert!(hint(libc::SIGKILL, "").contains("memory"));
-        assert!(hint(1 << 8, "write: No space left on device").contains("disk is full"));
+        assert!(hint(1 << 8, "write: No space left on device").contains("--data-dir"));
         assert!(
             hint(
                 127 << 8,

@@ -395,9 +395,9 @@ mod tests {
         let failed = doc! { "ok": 0.0, "code": 94, "errmsg": "no replset config" };
         let failure = CommandFailure::from_reply(&failed).unwrap();
         assert_eq!(failure.code(), Some(94));
-        assert_eq!(
-            failure.to_string(),
-            "the server answered with error 94: no replset config"
+        assert!(
+            matches!(&failure, CommandFailure::Refused { message, .. } if message == "no replset config"),
+            "{failure:?}"
         );
         assert!(CommandFailure::from_reply(&doc! {}).is_some());
     }

@@ -128,13 +128,13 @@ mod tests {
         };
         for path in [file.as_path(), &file.join("below")] {
             let hint = prepare(path).hint().unwrap();
-            assert!(hint.contains("name a folder"), "{hint}");
+            assert!(hint.contains("a file"), "{hint}");
         }
         assert_eq!(prepare(&folder.path().join("missing")).hint(), None);
     }
 
     #[test]
-    fn an_old_database_that_is_not_taken_up_has_a_hint_and_other_settings_have_none() {
+    fn only_the_data_folder_among_the_settings_has_a_hint() {
         let refused = |setting| ServerError::Setting {
             program: "mongod",
             setting,
@@ -142,7 +142,9 @@ mod tests {
             reason: "y".into(),
         };
         let hint = refused("server.data_dir").hint().unwrap();
-        assert!(hint.contains("omit `--auth`"), "{hint}");
+        for part in ["`--data-dir`", "`--auth`", "`--topology`", "`--uri`"] {
+            assert!(hint.contains(part), "{hint}");
+        }
         assert_eq!(refused("server.journal").hint(), None);
     }
 }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_told_from_a_path() {
+    fn names_and_paths_of_servers_are_distinguished() {
         let data = TempDir::new().unwrap();
         install(data.path(), "7.0.14", false);
         let servers = InstalledServers::new(Some(data.path()));
@@ -234,15 +234,18 @@ mod tests {
         let found = servers.program("7.0.14").unwrap();
         assert_eq!(found, data.path().join("servers/7.0.14/bin/mongod"));
         let error = servers.program("8.0.4").unwrap_err();
+        let ServerError::NotInstalled { name, installed } = &error else {
+            panic!("{error:?}")
+        };
         assert_eq!(
-            error.to_string(),
-            "`mongod` `8.0.4` is not installed; installed: `7.0.14`"
+            (name.as_str(), &installed[..]),
+            ("8.0.4", &["7.0.14".to_owned()][..])
         );
-        assert!(error.hint().unwrap().contains("dyno server install"));
+        assert!(error.hint().unwrap().contains("`dyno server install"));
     }
 
     #[test]
-    fn libraries_are_given_to_a_server_that_was_installed_with_them_and_to_no_other() {
+    fn only_servers_installed_with_libraries_get_them() {
         let data = TempDir::new().unwrap();
         install(data.path(), "6.0.27", true);
         install(data.path(), "6.0.5", false);

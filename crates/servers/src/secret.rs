@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_readable_by_its_owner_alone_and_never_overwritten() {
+    fn key_file_is_private_and_never_overwritten() {
         let folder = TempDir::new().unwrap();
         let secrets = folder.path().join("deep/secrets");
         private_folder(&secrets).unwrap();

@@ -538,7 +538,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_takes_no_data_folder_of_somebody_else() {
+    fn root_refuses_a_data_folder_of_another_user() {
         let folder = tempfile::tempdir().unwrap();
         let plan = dyno_plan::model::ServerPlan {
             kind: dyno_plan::model::ServerKind::Mongod,
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_fits_when_it_is_empty_or_holds_a_database_of_the_same_kind() {
+    fn data_folder_must_be_empty_or_hold_the_same_kind_of_database() {
         let fits = |kind, files: &[&str]| foreign_content(kind, &names(files)).is_none();
         let secantus = ["WiredTiger", "WiredTiger.lock", "secantus_collections.wt"];
         let mongod = ["WiredTiger", "_mdb_catalog.wt", "mongod.lock"];

@@ -285,7 +285,7 @@ Build Info: {
     }
 
     #[test]
-    fn a_router_is_told_from_a_server() {
+    fn versions_of_routers_and_servers_are_distinguished() {
         let router = parse_version(ServerProgram::Mongos, "mongos version v8.0.4\n");
         assert_eq!(router.as_deref(), Some("8.0.4"));
         assert_eq!(

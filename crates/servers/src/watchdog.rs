@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_end_is_killed_before_its_folder_is_removed() {
+    fn a_hanging_server_is_killed_before_its_folder_is_removed() {
         let folder = TempDir::new().unwrap();
         let path = filled(&folder);
         let mut server = Command::new("/bin/sleep").arg("60").spawn().unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_ended_with_the_processes_that_ignore_an_interrupt() {
+    fn process_groups_that_ignore_an_interrupt_are_killed() {
         // These tests may have been started in the background by a shell, and then ignore interrupts.
         let mut leader = Command::new("env")
             .args(["--default-signal=INT", "/bin/sh", "-c"])

@@ -279,14 +279,10 @@ mod tests {
             "06-b-to-a-in-flight-1-pool-100",
         ];
         assert_eq!(names, expected);
-        assert_eq!(
-            skipped,
-            [
-                "c: c is not installed",
-                "c@1: c@1 is not installed",
-                "b: it does not offer unbounded inserts in flight"
-            ]
-        );
+        let missing = ["c", "c@1"].map(|name| format!("{name}: {name} is not installed"));
+        assert_eq!(skipped[..2], missing);
+        assert!(skipped[2].starts_with("b: ") && skipped[2].contains("unbounded"));
+        assert_eq!(skipped.len(), 3, "{skipped:?}");
     }
 
     #[test]
@@ -324,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_embedded_server_keeps_few_messages_unless_it_shall_keep_more() {
+    fn embedded_server_keeps_few_messages_unless_asked_for_more() {
         let mut plan = dyno_plan::file::default_plan();
         plan.server.kind = ServerKind::Embedded;
         let mut tail = TailPlan::default();
@@ -340,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_toolchain_is_left_out_and_an_unknown_driver_is_an_error() {
+    fn missing_toolchain_is_skipped_and_unknown_driver_is_an_error() {
         let (names, skipped) = of(|tail| tail.producers = vec!["c".into(), "b".into()]).unwrap();
         assert_eq!((names.len(), skipped.len()), (1, 1));
         for name in ["d", "a@6.8", "c@1"] {

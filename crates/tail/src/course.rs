@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn points_tell_times_numbers_in_flight_and_batches() {
+    fn points_hold_times_numbers_in_flight_and_batches() {
         let (producers, consumed) = all_at_once();
         let found = course(&producers, 0, Some(&consumed), asked());
         assert_eq!(found.points.len(), 50);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_riddle_is_solved_from_stamps() {
+    fn cause_of_growing_latency_is_found_from_stamps() {
         let (producers, consumed) = all_at_once();
         for consumed in [Some(&consumed), None] {
             let found = judge(&course(&producers, 0, consumed, asked()));

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failed_insert_is_told_with_its_code_and_without_credentials() {
+    fn first_failed_insert_is_shown_without_credentials() {
         let ending = |events: &[Value]| Ending {
             code: Some(0),
             events: events.to_vec(),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn blind_cursors_are_told_apart_from_others_that_were_opened_again() {
+    fn blind_cursors_differ_from_other_reopened_cursors() {
         let reopened = |reason: &str| serde_json::json!({"event": "reopened", "reason": reason, "at_ns": 9, "code": null});
         let mut blind = reopened("blind");
         blind["blind_ns"] = 1_250_000_000_u64.into();
@@ -409,17 +409,24 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_told_with_its_cause() {
+    fn early_end_of_a_process_has_its_cause() {
         let (_folder, mut process) = script("echo first >&2; echo no server >&2; exit 4");
-        let error = process.is_ready(SOON).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "producer 0 (sh) ended with exit code 4: first; no server"
-        );
+        let error = process.is_ready(SOON).unwrap_err();
+        let TailError::Ended {
+            process,
+            ended,
+            message,
+        } = error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!(process, "producer 0 (sh)");
+        assert_eq!(ended, "exit code 4");
+        assert_eq!(message, "first; no server");
     }
 
     #[test]
-    fn another_first_line_or_none_is_an_error() {
+    fn wrong_or_missing_first_line_is_an_error() {
         let (_folder, mut process) = script("echo hello; sleep 60");
         let error = process.is_ready(SOON).unwrap_err().to_string();
         assert!(error.contains("not `ready` but `hello`"), "{error}");
@@ -428,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_started_is_killed_with_it() {
+    fn children_are_killed_with_their_process() {
         let (folder, mut process) =
             script("sleep 60 & echo $! > \"$0.child\"; echo ready; sleep 60");
         assert!(process.is_ready(SOON).unwrap());

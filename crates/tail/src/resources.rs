@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_children_used_counts_though_nobody_waited_for_them() {
+    fn cpu_time_of_unreaped_children_counts() {
         let at = |cpu_s| Sample {
             cpu_s,
             ..Sample::default()
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_are_counted_with_their_process_and_others_are_not() {
+    fn only_descendants_are_counted_with_their_process() {
         let proc = tempfile::tempdir().unwrap();
         for (id, parent, ticks) in [(10, 1, 92), (11, 10, 192), (12, 11, 0), (20, 1, 9)] {
             let folder = proc.path().join(id.to_string());

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_can_be_read_again_with_the_values_beyond_its_bounds() {
+    fn histogram_round_trip_keeps_values_beyond_its_bounds() {
         let second = 1_000_000_000;
         let found = latency(&[Some(second), None, Some(90 * second), Some(-5)], 10);
         assert_eq!((found.count, found.clamped, found.below_zero), (3, 1, 1));

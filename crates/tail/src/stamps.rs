@@ -246,17 +246,16 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_record_is_told_after_the_whole_ones() {
+    fn torn_last_record_is_reported_after_the_whole_ones() {
         let mut torn = bytes([7, 100, 110, 150]);
         torn.extend(&bytes([8, 100, 110, 150])[..31]);
         let found = read::<Sent>(&torn);
         assert_eq!(found.len(), 2);
         assert!(found[0].is_ok());
         let told = found[1].as_ref().unwrap_err();
-        assert!(
-            told.contains("record 1: it is torn, 31 of 32 bytes"),
-            "{told}"
-        );
+        for part in ["record 1", "31 of 32 bytes"] {
+            assert!(told.contains(part), "{told}");
+        }
     }
 
     #[test]
@@ -269,12 +268,8 @@ mod tests {
             assert!(found[0].as_ref().unwrap_err().contains("message 1"));
         }
         let early = read::<Received>(&bytes([1, 10, 0, 0]));
-        assert!(
-            early[0]
-                .as_ref()
-                .unwrap_err()
-                .contains("message 1 of producer 0")
-        );
+        let told = early[0].as_ref().unwrap_err();
+        assert!(told.contains("message 1 ") && told.contains("producer 0"));
         assert!(read::<Sent>(&[]).is_empty());
     }
 }

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn producers_are_counted_and_compared_with_what_they_say() {
+    fn producers_are_counted_and_compared_with_their_reports() {
         let producers = producers();
         let second = of_producer(&producers[1]);
         let expected = ProducerSum {
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(second, expected);
         assert_eq!(producer_agrees(&second, 2, 1), Ok(()));
         let wrong = producer_agrees(&second, 3, 0).unwrap_err();
-        assert!(wrong.contains("3 messages were acknowledged"), "{wrong}");
+        assert!(wrong.contains("3 messages"), "{wrong}");
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_that_cannot_be_are_refused() {
+    fn impossible_stamps_are_refused() {
         let mut producers = producers();
         assert!(
             producers[0]
@@ -278,12 +278,12 @@ mod tests {
             producers[0]
                 .add(sent(4, false))
                 .unwrap_err()
-                .contains("not one of 4")
+                .contains("of 4")
         );
         let mut consumed = Consumed::new(&producers, 1);
         for (producer, n) in [(2, 0), (0, 4)] {
             let unknown = consumed.add(&producers, received(producer, n)).unwrap_err();
-            assert!(unknown.contains("never to be sent"), "{unknown}");
+            assert!(unknown.contains("never"), "{unknown}");
         }
         let other = Received {
             send_ns: 11,

@@ -32,7 +32,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn points_keep_extremes_and_leave_out_what_is_not_there() {
+    fn points_keep_extremes_and_omit_missing_values() {
         let mut values: Vec<Option<i64>> = (0..10).map(Some).collect();
         values[1] = Some(99);
         values[4..8].fill(None);

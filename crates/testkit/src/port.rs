@@ -41,7 +41,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
     #[test]
-    fn nobody_answers_at_a_free_port_and_a_server_can_have_it() {
+    fn a_free_port_is_unused_and_can_be_taken() {
         let port = free_port();
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
         let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();

@@ -181,10 +181,10 @@ mod tests {
             filter,
             ..Settings::default()
         };
-        let message = settings.check().unwrap_err().to_string();
+        let error = settings.check().unwrap_err();
         assert!(
-            message.starts_with("`[a` is not a file name pattern"),
-            "{message}"
+            matches!(&error, TraceError::Pattern { pattern, .. } if pattern == "[a"),
+            "{error}"
         );
     }
 
@@ -195,7 +195,11 @@ mod tests {
                 ring_bytes,
                 ..Settings::default()
             };
-            assert!(settings.check().is_err(), "{ring_bytes}");
+            let refused = settings.check();
+            assert!(
+                matches!(refused, Err(TraceError::Setting { .. })),
+                "{ring_bytes}"
+            );
         }
         assert_eq!(Settings::default().check(), Ok(()));
     }

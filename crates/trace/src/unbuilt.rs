@@ -97,7 +97,7 @@ mod tests {
     use crate::{LiveKernel, possibilities};
 
     #[test]
-    fn without_the_tracer_every_way_to_it_says_so_and_how_to_get_it() {
+    fn build_without_tracer_says_how_to_get_it() {
         let refusal = Tracer::start(Settings::default()).unwrap_err();
         assert_eq!(refusal, TraceError::NotBuilt);
         assert!(refusal.hint().unwrap().contains("--features ebpf"));

@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_outside_of_the_limits_are_refused_before_the_message_is_there() {
+    fn message_lengths_are_checked_before_the_message_arrives() {
         for length in [-1, 0, 15, 48_000_001, i32::MAX, i32::MIN] {
             let error = parse(&length.to_le_bytes()).unwrap_err();
             assert_eq!(error, FrameError::Length { length });

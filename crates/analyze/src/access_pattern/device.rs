@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_belongs_to_the_call_that_ends_first_after_it_and_a_choice_is_counted() {
+    fn request_belongs_to_first_ending_call_and_choices_are_counted() {
         let mut matcher = Matcher::default();
         matcher.add(&request(20_000, 0, 70_000));
         assert_eq!(matcher.serve(&read(7, 0, 100_000)), served(1, 4096, 0));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn read_ahead_belongs_to_the_call_that_set_it_off_and_is_waited_for_by_another() {
+    fn read_ahead_belongs_to_its_caller_though_another_call_waits() {
         let mut matcher = Matcher::default();
         matcher.add(&request(5_000, 1_000, 95_000));
         assert_eq!(matcher.serve(&read(7, 3_000, 3_000)), served(0, 4096, 0));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_of_the_kernel_hands_on_belongs_to_the_call_that_asked_for_it() {
+    fn kernel_thread_request_belongs_to_the_call_that_asked_for_it() {
         let of_kernel = |issue_ns| BlockRequest {
             process: KERNEL,
             ..request(issue_ns, 0, 5_000)
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_device_is_watched_a_call_that_asked_for_what_it_moved_waited() {
+    fn call_before_device_tracing_waited_if_it_fetched_its_bytes() {
         let mut matcher = Matcher::default();
         matcher.add(&request(500_000, 0, 5_000));
         let asking = |start_ns, fetched| Call {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched_in_the_own_name_leaves_nothing_owed() {
+    fn bytes_fetched_in_the_callers_name_leave_no_debt() {
         let mut matcher = Matcher::default();
         matcher.add(&request(10_000, 0, 5_000));
         matcher.add(&BlockRequest {

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_count_is_lost_and_each_stays_in_its_place_while_the_axes_grow() {
+    fn counts_are_kept_and_stay_in_place_while_the_axes_grow() {
         let mut pictures = Pictures::new(1000);
         for step in 0..10_000i64 {
             pictures.add(1000 + step * 10_000_000, step * 1_000_000, 5000);

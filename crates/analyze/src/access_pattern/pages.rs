@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn places_beyond_the_bound_are_said_to_be_unknown() {
+    fn places_beyond_the_bound_are_unknown() {
         let mut pages = PageSet::default();
         for piece in 0..=MOST_PIECES as u64 {
             pages.touch(piece * PIECE_PAGES, piece * PIECE_PAGES);

@@ -146,7 +146,7 @@ fn read(document: &mut RunDocument) -> &mut OperationRecord {
 }
 
 #[test]
-fn servers_that_did_unequal_parts_of_a_number_of_operations_are_told() {
+fn uneven_server_shares_of_fixed_operations_are_a_caveat() {
     let shares = |limit: Option<u64>, counts: [u64; 2]| {
         after(|document| {
             document.plan["phases"] = json!({"operations": limit});
@@ -193,7 +193,7 @@ fn a_sound_run_has_no_caveats() {
 }
 
 #[test]
-fn a_run_without_phases_is_only_what_it_is() {
+fn run_without_phases_has_only_the_partial_caveat() {
     let (mut document, _) = sound();
     document.phases.clear();
     assert_eq!(kinds(&document, &[]), NONE);
@@ -222,7 +222,7 @@ fn a_busy_client_is_the_bottleneck_of_a_closed_loop() {
 }
 
 #[test]
-fn a_client_that_spins_before_the_end_of_think_times_is_busy_only_if_it_is_late() {
+fn client_spinning_in_think_times_is_busy_only_when_late() {
     let with = |start_delay_us: f64| {
         after(|d| {
             measure(d).client.cpu_user_s = 15.0;
@@ -298,7 +298,7 @@ fn a_busy_client_that_keeps_its_schedule_is_spinning() {
 }
 
 #[test]
-fn a_client_whose_cpu_others_use_is_the_bottleneck_while_other_cpus_are_idle() {
+fn client_short_of_cpu_is_the_bottleneck_beside_idle_cpus() {
     let with = |wait_s: f64, host_s: f64| {
         after(|d| {
             measure(d).client.cpu_user_s = 5.0;
@@ -326,7 +326,7 @@ fn a_client_whose_cpu_others_use_is_the_bottleneck_while_other_cpus_are_idle() {
 }
 
 #[test]
-fn a_rate_near_that_of_the_selfcheck_is_the_clients_own() {
+fn rate_near_the_selfcheck_rate_is_limited_by_the_client() {
     let with =
         |per_core: f64| after(|d| d.selfcheck = Some(json!({"max_rate_per_core_per_s": per_core})));
     assert_eq!(with(11_111.0), [CaveatKind::GeneratorBottleneck]);
@@ -363,7 +363,7 @@ fn a_slow_turnaround_in_a_closed_loop_is_the_clients_own() {
 }
 
 #[test]
-fn one_dropped_arrival_is_said() {
+fn one_dropped_arrival_is_reported() {
     let found = messages(|d| {
         open_loop(d, 10_000.0, "constant");
         measure(d).arrivals.as_mut().unwrap().dropped = 1;
@@ -388,7 +388,7 @@ fn the_rate_may_fall_short_by_one_percent() {
 }
 
 #[test]
-fn the_answers_to_the_last_arrivals_are_no_shortfall_but_a_queue_is() {
+fn late_last_answers_are_not_a_shortfall_but_a_queue_is() {
     // 30 s of arrivals at 10,000/s, all answered, but only after 33 s.
     let with = |longest_service_us: f64| {
         after(|d| {
@@ -417,7 +417,7 @@ fn a_short_poisson_run_may_fall_short_by_chance() {
 }
 
 #[test]
-fn the_slots_of_a_short_throttled_run_may_be_a_few_less_by_chance() {
+fn short_throttled_run_may_miss_a_few_slots_by_chance() {
     // 300 slots of 16 clients: three standard deviations are six of them, 2 %.
     let with = |achieved: f64| {
         after(|d| {
@@ -462,7 +462,7 @@ fn response_times_that_drift_at_an_offered_rate_are_not_steady() {
 }
 
 #[test]
-fn a_warm_up_that_reaches_into_the_measurement_is_named_with_its_length() {
+fn warm_up_in_the_measurement_is_reported_with_its_length() {
     let (document, mut intervals) = sound();
     for (i, window) in intervals.iter_mut().enumerate().take(5) {
         window.succeeded = 6_000 + 500 * i as u64;
@@ -492,7 +492,7 @@ fn a_collapse_is_named_with_its_place() {
 }
 
 #[test]
-fn nothing_falls_by_more_than_all_of_it() {
+fn drift_is_never_below_minus_100_percent() {
     let (document, mut intervals) = sound();
     for (i, window) in intervals.iter_mut().enumerate() {
         window.succeeded = 10_000 - 340 * i as u64;
@@ -558,7 +558,7 @@ fn ratios_beyond_two_percent_break_littles_law() {
 }
 
 #[test]
-fn failures_are_said_with_their_kinds_and_share() {
+fn failures_are_reported_with_their_kinds_and_share() {
     let (mut document, mut intervals) = sound();
     measure(&mut document).errors =
         [("timeout".to_owned(), 4), ("server_11000".to_owned(), 2)].into();
@@ -589,13 +589,13 @@ fn failures_have_the_servers_name_of_their_code() {
 }
 
 #[test]
-fn wrong_values_are_said_apart_from_other_failures() {
+fn wrong_values_are_reported_apart_from_other_failures() {
     let found = after(|d| measure(d).errors = [("integrity".to_owned(), 1)].into());
     assert_eq!(found, [CaveatKind::Integrity, CaveatKind::Errors]);
 }
 
 #[test]
-fn single_events_that_should_not_happen_are_said() {
+fn single_unexpected_events_are_reported() {
     assert_eq!(after(|d| read(d).clamped = 1), [CaveatKind::ClampedValues]);
     assert_eq!(
         after(|d| measure(d).reconnects = 1),
@@ -661,7 +661,7 @@ fn early_acknowledgement_is_stated_for_writes() {
 }
 
 #[test]
-fn writes_without_a_journal_last_from_one_checkpoint_to_the_next() {
+fn unjournaled_writes_are_durable_only_at_checkpoints() {
     let with = |concern: &str, settings: &[(&str, &str)]| {
         messages(|d| {
             d.server.write_concern = concern.to_owned();
@@ -687,7 +687,7 @@ fn writes_without_a_journal_last_from_one_checkpoint_to_the_next() {
 }
 
 #[test]
-fn tls_that_proves_nobody_is_stated() {
+fn tls_without_verification_is_reported() {
     let with = |options: &str| {
         messages(|d| d.plan["server"] = json!({"uri": format!("mongodb://***@h/db{options}")}))
     };
@@ -746,7 +746,7 @@ fn settings_that_concern_the_server_count_on_its_machine_only() {
 }
 
 #[test]
-fn readahead_beyond_32_sectors_is_said() {
+fn readahead_beyond_32_sectors_is_reported() {
     let with = |readahead_bytes: u64| {
         after(|d| {
             d.environment.data_storage = Some(StorageRecord {
@@ -774,7 +774,7 @@ fn verdict(check: CheckName, level: Level) -> Verdict {
 }
 
 #[test]
-fn checks_that_fail_are_said_once_and_others_not() {
+fn failed_checks_are_reported_once_and_others_are_not() {
     let failing = |check| after(|d| d.environment.doctor = vec![verdict(check, Level::Fail)]);
     assert_eq!(failing(CheckName::Swappiness), [CaveatKind::MachineSetting]);
     assert_eq!(failing(CheckName::CpuGovernor), [CaveatKind::CpuFrequency]);
@@ -833,7 +833,7 @@ fn a_client_that_stood_still_in_the_measure_phase_is_named() {
 }
 
 #[test]
-fn no_other_load_is_advised_where_an_outage_held_operations_back() {
+fn missed_rate_names_the_outage_when_it_held_operations_back() {
     let (mut document, mut intervals) = sound();
     open_loop(&mut document, 12_000.0, "constant");
     let is_marked = |document: &RunDocument, intervals: &[IntervalTotals]| {

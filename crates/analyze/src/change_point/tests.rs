@@ -63,7 +63,7 @@ fn alarms(significance_ratio: f64, series: impl Fn(u64) -> Vec<f64>) -> usize {
 }
 
 #[test]
-fn false_alarms_are_as_rare_as_the_significance_says() {
+fn false_alarm_rate_matches_the_significance() {
     // More than 11 of 500 have a probability of 1 % at 1 %, and more than 37 at 5 %.
     let quiet = alarms(0.01, |seed| normal(seed, 30));
     assert!(quiet <= 11, "{quiet} of 500");
@@ -124,7 +124,7 @@ proptest! {
 }
 
 #[test]
-fn a_series_that_is_long_enough_shows_the_clearest_change_and_a_shorter_one_does_not() {
+fn clearest_change_is_found_only_in_a_long_enough_series() {
     let settings = ChangePointSettings {
         permutations: 4_999,
         ..ChangePointSettings::seeded(1)

@@ -106,7 +106,7 @@ fn misses(bench: Bench, count: usize) -> usize {
 }
 
 #[test]
-fn intervals_hold_the_true_ratio_as_often_as_they_say() {
+fn intervals_hold_the_true_ratio_at_their_stated_level() {
     for count in [2, 3, 5, 10] {
         let ratio = if count % 2 == 0 { 1.0 } else { 0.8 };
         let missed = misses(Bench { ratio, ..EQUAL }, count);
@@ -116,7 +116,7 @@ fn intervals_hold_the_true_ratio_as_often_as_they_say() {
 }
 
 #[test]
-fn a_single_pair_respects_the_memory_of_its_runs_and_says_what_it_lacks() {
+fn single_pair_respects_run_memory_and_states_within_run_basis() {
     let still = Bench {
         between_ratio: 0.0,
         ..EQUAL
@@ -246,7 +246,7 @@ fn the_verdict_follows_from_the_interval() {
 }
 
 #[test]
-fn nothing_to_compare_is_no_comparison() {
+fn missing_or_empty_pairs_give_no_comparison() {
     let idle = Pair {
         baseline: Series::new(&[]),
         candidate: EQUAL.run(1, 1, 1.0),
@@ -257,7 +257,7 @@ fn nothing_to_compare_is_no_comparison() {
 }
 
 #[test]
-fn a_percentile_with_less_than_ten_values_beyond_is_not_compared() {
+fn percentile_with_under_ten_values_beyond_is_not_compared() {
     let few = |pairs: usize| {
         let pairs = EQUAL.pairs(1, pairs);
         let percentile = Statistic::Percentile { percent: 99.99 };

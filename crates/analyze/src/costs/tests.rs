@@ -215,7 +215,7 @@ fn counters_are_divided_by_all_operations_that_finished() {
 }
 
 #[test]
-fn amplification_is_that_of_documents_inserted_and_updated() {
+fn amplification_is_relative_to_inserted_and_updated_documents() {
     let mut document = document();
     let found = costs(&document);
     // 39,000 documents of 1,000 bytes.
@@ -289,7 +289,7 @@ fn write_amplification_is_absent_when_its_premise_fails() {
 }
 
 #[test]
-fn space_amplification_is_absent_when_documents_are_not_in_files() {
+fn space_amplification_is_absent_when_files_lack_documents() {
     let kinds = [CostKind::SpaceAmplification];
     let not_written = absent(&kinds, |one| {
         one.consumption[0].dirty_at_end_bytes = Some(90 << 20)
@@ -336,7 +336,7 @@ fn host_cpu(busy_s: f64) -> ResourceUse {
 }
 
 #[test]
-fn reads_change_nothing_and_have_no_write_amplification() {
+fn reads_have_no_write_amplification() {
     let mut document = document();
     document.phases[0].operations = [("read".to_owned(), operation(OPERATIONS))].into();
     let found = costs(&document);
@@ -380,7 +380,7 @@ fn a_load_is_divided_by_its_documents() {
 }
 
 #[test]
-fn a_price_is_that_of_an_hour_by_the_rate_with_its_interval() {
+fn price_is_the_hourly_price_by_the_rate_with_its_interval() {
     let mut document = document();
     document.plan = json!({"price": {"per_h": 0.504, "currency": "USD"}});
     let rate = Figure {
@@ -407,7 +407,7 @@ fn a_price_is_that_of_an_hour_by_the_rate_with_its_interval() {
 }
 
 #[test]
-fn records_that_counted_nothing_have_no_costs() {
+fn records_without_counters_have_no_costs() {
     let mut document = document();
     document.consumption.clear();
     assert_eq!(of_measure(&document), None);
@@ -472,7 +472,7 @@ fn ratios_of_pairs_have_students_interval_of_their_logarithm() {
 }
 
 #[test]
-fn ratios_of_independent_runs_use_all_of_them_and_welchs_interval() {
+fn ratios_of_independent_runs_use_all_runs_and_welchs_interval() {
     let runs = |all: &[f64]| -> Vec<RunDocument> {
         let with = |cpu_s: &f64| {
             let mut run = document();
@@ -530,7 +530,7 @@ fn run_with(us: f64, error_us: f64) -> Figures {
 }
 
 #[test]
-fn runs_have_students_interval_and_never_less_than_they_leave_open_themselves() {
+fn students_interval_of_runs_is_at_least_their_own_uncertainty() {
     let of = |us: [f64; 2], error_us: f64| {
         let runs = us.map(|us| run_with(us, error_us));
         let found = of_runs(&[&runs[0], &runs[1]]);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_minute_has_no_pattern_and_a_slow_one_tells_nothing() {
+    fn steady_or_slow_minute_has_no_pattern() {
         let hints = PatternHints::default();
         assert_eq!(patterns(&minute(2_000.0, 0.0, 0.0), &hints), []);
         assert_eq!(patterns(&minute(50.0, 0.1, 600.0), &hints), []);

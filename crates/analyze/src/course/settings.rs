@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_back_counts_and_servers_that_differ_say_nothing() {
+    fn value_read_back_counts_only_when_all_servers_agree() {
         let name = "checkpoint_interval_s";
         let same = server(&[&[(name, "30")], &[(name, "30")]]);
         assert_eq!(agreed(&same, name, "parameter.syncdelay"), Some("30"));

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_decides_and_has_no_interval_leaves_no_verdict() {
+    fn deciding_figure_without_an_interval_gives_no_verdict() {
         let pair = |per_window| Pair {
             baseline: run(30, per_window),
             candidate: run(30, per_window),
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_operation_the_time_decides_and_not_the_rate() {
+    fn single_operation_is_decided_by_its_time_and_not_the_rate() {
         let pair = Pair {
             baseline: run(30, 2000),
             candidate: run(30, 2000),

@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn what_all_runs_say_is_said_once() {
+    fn caveat_of_all_runs_appears_once() {
         let same = caveat(CaveatKind::Durability, statement!("writes-not-durable"));
         let one = std::slice::from_ref(&same);
         assert_eq!(of_runs(&runs(&[one, one])), one);
     }
 
     #[test]
-    fn what_some_runs_say_names_their_number() {
+    fn caveat_of_some_runs_names_their_number() {
         let rare = caveat(CaveatKind::NotSteady, statement!("trend"));
         let found = of_runs(&runs(&[&[], std::slice::from_ref(&rare), &[]]));
         let expected = statement!(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn two_doubts_of_one_kind_stay_apart_if_they_say_something_else() {
+    fn caveats_of_one_kind_stay_apart_when_they_differ() {
         let check = |name: &str| {
             let said = statement!("check-fails", check = name);
             caveat(CaveatKind::SharedMachine, said)

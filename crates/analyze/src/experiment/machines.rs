@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_told_from_all_of_them_by_its_name() {
+    fn one_machine_is_distinguished_from_all_by_its_name() {
         let kinds = |name: &str| {
             let all = [CPUS[0], CPUS[1], ResourceKind::HostCpu, ResourceKind::Disk];
             all.map(|kind| is_of_kind(name, kind))

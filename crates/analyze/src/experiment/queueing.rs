@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_with_the_servers_of_the_bottleneck_is_found_among_rates_that_were_kept() {
+    fn queue_with_the_bottlenecks_servers_is_fitted_to_kept_rates() {
         let truth = OpenQueue {
             servers: 4,
             service_s: 0.002,

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offered_rate_that_is_not_sustained_keeps_no_objective() {
+    fn unsustained_offered_rate_does_not_keep_the_objective() {
         let objectives = Objectives {
             responses: Vec::new(),
             failed_ratio: 0.2,

@@ -54,7 +54,7 @@ fn how_far_the_measurements_reach_does_not_move_it() {
 }
 
 #[test]
-fn simulated_servers_bend_where_theory_says() {
+fn simulated_servers_bend_where_theory_predicts() {
     // One server at half of its capacity; two at 1 / √3 of theirs, as R = S / (1 − U²).
     for (servers, expected) in [(1, 500.0), (2, 2000.0 / 3f64.sqrt())] {
         let capacity = 1000.0 * f64::from(servers);

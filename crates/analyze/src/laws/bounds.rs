@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uncertainty_of_a_bound_is_that_of_the_side_that_binds() {
+    fn bound_has_the_uncertainty_of_the_binding_side() {
         let mut system = system(&[(1, 1.0)], 9.0);
         system.demands[0].uncertainty_ratio = 0.1;
         // Of ten seconds of a cycle one is uncertain.
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_bounded_where_nothing_is_demanded() {
+    fn zero_demand_gives_no_bound() {
         assert_eq!(bounds(&system(&[], 0.0), 3), None);
         assert_eq!(bounds(&system(&[(1, 1.0)], 0.0), 0), None);
         assert_eq!(saturation_clients(&system(&[], 1.0)), None);

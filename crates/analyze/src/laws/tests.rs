@@ -186,7 +186,7 @@ fn bounds_are_broken_from_one_side_only() {
 }
 
 #[test]
-fn agreement_of_vague_numbers_is_no_confirmation() {
+fn agreement_of_vague_numbers_does_not_confirm_a_law() {
     let vague = Quantity {
         value: 1.0,
         uncertainty_ratio: 0.4,
@@ -205,7 +205,7 @@ fn the_uncertainty_of_a_short_response_grows_with_the_thinking() {
 }
 
 #[test]
-fn nothing_measured_is_nothing_to_compare() {
+fn laws_are_not_compared_without_measurements() {
     let (zero, one) = (Quantity::exact(0.0), Quantity::exact(1.0));
     assert_eq!(little(zero, one, one), None);
     assert_eq!(little(one, one, Quantity::exact(f64::NAN)), None);

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slope_is_that_of_the_levels_not_of_their_steps() {
+    fn slope_follows_the_levels_and_ignores_their_steps() {
         let value = |place: usize| 0.5 * place as f64 + if place < 40 { 0.0 } else { 1_000.0 };
         let values: Vec<f64> = (0..100).map(value).collect();
         let slope = Slope::within(&values, &[0..40, 40..100]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_counted_with_their_sign_and_ties_count_nothing() {
+    fn pairs_count_with_their_sign_and_ties_count_zero() {
         assert_eq!(ordered_pairs(&[1.0, 2.0, 3.0, 3.0]), 5.0);
         assert_eq!(ordered_pairs(&[3.0, 2.0, 1.0]), -3.0);
         assert_eq!(ranks(&[5.0, 1.0, 5.0, 9.0]), [1.5, 0.0, 1.5, 3.0]);

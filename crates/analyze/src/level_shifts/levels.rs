@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_profile_is_lowest_at_the_change_and_wide_where_it_is_unclear() {
+    fn profile_is_lowest_at_the_change_and_wide_where_unclear() {
         let values = [1.0, 1.0, 1.0, 3.0, 5.0, 5.0, 5.0];
         let profile = Profile::of(&values, 0..7, 1.0, 5.0, 2);
         assert_eq!(profile.best(), Some(3));

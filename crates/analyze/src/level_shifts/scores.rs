@@ -98,7 +98,7 @@ mod tests {
     use dyno_testkit::simulate::normal;
 
     #[test]
-    fn the_noise_is_that_between_neighbours_whatever_the_levels() {
+    fn noise_is_measured_between_neighbours_at_any_level() {
         let series = normal(1, 2_000);
         let stepped: Vec<f64> = series
             .iter()

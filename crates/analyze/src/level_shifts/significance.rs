@@ -81,7 +81,7 @@ mod tests {
     use crate::resampling::Resampling;
 
     #[test]
-    fn p_values_of_independent_noise_are_as_rare_as_they_say() {
+    fn p_values_of_independent_noise_match_their_frequency() {
         let memory = Memory {
             correlation: 0.0,
             share: 0.0,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gumbel_tail_is_that_of_its_definition() {
+    fn gumbel_tail_matches_its_definition() {
         // Quantiles of the standard Gumbel distribution.
         let maxima: Vec<f64> = (0..10_000)
             .map(|i| -(-((f64::from(i) + 0.5) / 10_000.0).ln()).ln())

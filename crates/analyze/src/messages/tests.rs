@@ -134,7 +134,7 @@ fn riddle() -> Course {
 }
 
 #[test]
-fn inserts_that_nobody_waits_for_are_unbounded_in_flight() {
+fn unawaited_inserts_are_unbounded_in_flight() {
     let found = judge(&riddle());
     assert_eq!(found.cause, Cause::UnboundedInFlight);
     assert!((found.little_ratio.unwrap() - 1.0).abs() < 1e-9);
@@ -204,7 +204,7 @@ fn messages_that_are_received_later_and_later_are_delivery() {
 }
 
 #[test]
-fn time_that_moves_from_one_part_to_another_is_no_growth() {
+fn time_moving_between_parts_is_not_growth() {
     let found = judge(&course(InFlight::Bounded(1), |share| Message {
         acknowledged_ns: (5.0 - 4.0 * share) * MS,
         after_ns: 4.0 * share * MS,

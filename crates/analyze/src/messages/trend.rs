@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_is_told_and_few_points_are_not_judged() {
+    fn falling_is_reported_and_few_points_are_not_judged() {
         let down = trend(&series((0..20).map(|k| 100.0 - 4.0 * f64::from(k))), 0.0);
         assert_eq!(down.direction, Direction::Falling);
         let few = trend(&series((0..9).map(f64::from)), 0.0);

@@ -117,7 +117,7 @@ fn delays(quiet: usize, after: f64, correlation: f64) -> (Vec<u64>, usize) {
 }
 
 #[test]
-fn a_collapse_to_a_fifth_is_told_within_five_windows() {
+fn collapse_to_a_fifth_alarms_within_five_windows() {
     for after in [200.0, 5_000.0] {
         for quiet in [LEARNING_WINDOWS, 300, 2_000] {
             let (delays, exact) = delays(quiet, after, 0.0);
@@ -131,7 +131,7 @@ fn a_collapse_to_a_fifth_is_told_within_five_windows() {
 }
 
 #[test]
-fn a_step_of_a_fifth_in_noise_of_a_twentieth_is_told_within_fifteen_windows() {
+fn step_of_20_percent_in_5_percent_noise_alarms_in_15_windows() {
     for (quiet, after) in [(300, 800.0), (300, 1_200.0), (1_500, 800.0)] {
         let (delays, exact) = delays(quiet, after, 0.0);
         assert_eq!(delays.len(), 100);
@@ -141,7 +141,7 @@ fn a_step_of_a_fifth_in_noise_of_a_twentieth_is_told_within_fifteen_windows() {
 }
 
 #[test]
-fn memory_makes_a_change_harder_to_tell_but_not_impossible() {
+fn memory_makes_a_change_harder_to_find_but_not_impossible() {
     let (delays, _) = delays(600, 800.0, 0.5);
     assert!(delays.len() >= 98 && delays[50] <= 25, "{delays:?}");
 }
@@ -169,7 +169,7 @@ fn small_changes_are_passed_over_and_do_not_hide_large_ones() {
 }
 
 #[test]
-fn a_constant_load_that_changes_is_told_and_broken_values_are_passed_over() {
+fn change_of_constant_load_alarms_and_nan_is_skipped() {
     let mut watch = OnlineShift::new(0.05);
     let values = (0..400).map(|place| match place {
         50 | 250 | 302 => f64::NAN,
@@ -184,7 +184,7 @@ fn a_constant_load_that_changes_is_told_and_broken_values_are_passed_over() {
 }
 
 #[test]
-fn what_is_remembered_does_not_grow() {
+fn remembered_state_does_not_grow() {
     let mut watch = OnlineShift::new(0.05);
     for value in stepped(1, 0.05, 20_000, 0.0, 0) {
         watch.push(value);

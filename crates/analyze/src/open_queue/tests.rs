@@ -150,7 +150,7 @@ fn points(queue: &OpenQueue, noise_ratio: f64, seed: u64) -> Vec<ResponsePoint> 
 }
 
 #[test]
-fn parameters_are_found_again_as_often_as_the_intervals_say() {
+fn parameter_intervals_have_their_stated_coverage() {
     for (servers, delay_s) in [(1, 0.001), (2, 0.0005), (2, 0.0), (8, 0.0)] {
         let truth = OpenQueue {
             delay_s,
@@ -199,7 +199,7 @@ fn a_simulated_server_gives_back_its_service_time() {
 }
 
 #[test]
-fn what_is_no_such_queue_is_said_to_be_none() {
+fn unsuitable_curve_is_reported_as_not_a_queue() {
     // A response time that grows by steps, far below what a queue of one server does.
     let point = |(rate_per_s, mean_s): (f64, f64)| ResponsePoint {
         rate_per_s,

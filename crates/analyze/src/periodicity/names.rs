@@ -342,29 +342,28 @@ mod tests {
         }
     }
 
-    fn source(pattern: &Pattern, hints: &PatternHints) -> Option<String> {
-        name_pattern(pattern, hints).map(|named| named.source.to_string())
+    fn source(pattern: &Pattern, hints: &PatternHints) -> Option<PatternSource> {
+        name_pattern(pattern, hints).map(|named| named.source)
     }
 
     #[test]
-    fn the_settings_of_the_server_name_what_was_not_recorded() {
+    fn server_settings_name_an_unrecorded_source() {
         let hints = mongod();
-        let names = [60.0, 64.0, 0.1, 0.105, 1.0, 10.0, 56.0, 75.0, 0.2]
+        let sources = [60.0, 64.0, 0.1, 0.105, 1.0, 10.0, 56.0, 75.0, 0.2]
             .map(|s| source(&pattern(s), &hints));
-        let named = |name: &str| Some(name.to_owned());
         let expected = [
-            named("checkpoint"),
+            Some(PatternSource::Checkpoint),
             // The interval begins when the checkpoint before has ended.
-            named("checkpoint"),
-            named("journal flush"),
-            named("journal flush"),
-            named("diagnostic data collection"),
+            Some(PatternSource::Checkpoint),
+            Some(PatternSource::JournalFlush),
+            Some(PatternSource::JournalFlush),
+            Some(PatternSource::DiagnosticData),
             None,
             None,
             None,
             None,
         ];
-        assert_eq!(names, expected);
+        assert_eq!(sources, expected);
         let unknown = PatternHints::default();
         for period_s in [60.0, 0.1, 1.0] {
             assert_eq!(source(&pattern(period_s), &unknown), None);
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_that_two_settings_have_is_named_after_none() {
+    fn period_shared_by_two_settings_is_named_after_none() {
         let hints = PatternHints {
             journal_interval_s: Some(0.5),
             diagnostic_data_interval_s: Some(0.5),
@@ -384,12 +383,14 @@ mod tests {
             journal_flushes_per_s: Some(0.0),
             ..hints
         };
-        let named = source(&pattern(0.5), &without_flushes);
-        assert_eq!(named.as_deref(), Some("diagnostic data collection"));
+        assert_eq!(
+            source(&pattern(0.5), &without_flushes),
+            Some(PatternSource::DiagnosticData)
+        );
     }
 
     #[test]
-    fn what_the_server_counted_speaks_for_a_setting_or_against_it() {
+    fn server_counters_confirm_or_exclude_a_setting() {
         let counted = |checkpoints_per_s: f64| PatternHints {
             checkpoints_per_s: Some(checkpoints_per_s),
             ..mongod()
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_decides_and_comes_with_its_evidence() {
+    fn recorded_activity_decides_and_brings_its_evidence() {
         let mut hints = PatternHints {
             checkpoints: Some(busy("checkpoints", 6)),
             processes: vec![busy("java", 30), busy("backup", 6)],
@@ -426,14 +427,16 @@ mod tests {
         assert!(matches!(named.evidence[1], SourceEvidence::Interval { .. }));
         // Checkpoints at another time are not the cause, though the interval fits.
         hints.checkpoints = Some(busy("checkpoints", 40));
-        let named = source(&pattern(60.0), &hints);
-        assert_eq!(named.as_deref(), Some("other process backup"));
+        let backup = PatternSource::OtherProcess {
+            name: "backup".into(),
+        };
+        assert_eq!(source(&pattern(60.0), &hints), Some(backup));
         hints.processes.truncate(1);
         assert_eq!(source(&pattern(60.0), &hints), None);
     }
 
     #[test]
-    fn a_series_that_is_too_coarse_or_too_short_says_nothing() {
+    fn too_coarse_or_too_short_series_is_not_evidence() {
         let hints = PatternHints {
             checkpoints: Some(busy("checkpoints", 40)),
             ..mongod()
@@ -447,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn the_affected_share_of_a_window_is_that_of_its_time() {
+    fn affected_share_of_a_window_is_a_share_of_its_time() {
         let pattern = pattern(10.0);
         // Affected from 1 to 2, 11 to 12, and so on.
         let shares =

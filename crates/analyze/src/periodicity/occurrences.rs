@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_period_is_the_slope_of_its_occurrences_and_a_missing_one_does_no_harm() {
+    fn period_is_the_slope_of_occurrences_even_if_one_is_missing() {
         let starts = [5, 15, 25, 45, 55];
         let cycles = numbered(&starts, 10.2);
         assert_eq!(cycles, [0.0, 1.0, 2.0, 4.0, 5.0]);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_autoregression_is_worth_what_its_theory_says() {
+    fn effective_size_of_an_autoregression_matches_theory() {
         // n (1 − φ) / (1 + φ)
         for (count, correlation, expected) in
             [(400, 0.0, 400.0), (400, 0.5, 133.3), (2000, 0.8, 222.2)]
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_over_the_whole_series_is_worth_few_values() {
+    fn drift_over_the_whole_series_has_a_small_effective_size() {
         let line: Vec<f64> = (0..100).map(f64::from).collect();
         assert!(effective_size(&line) < 5.0);
     }

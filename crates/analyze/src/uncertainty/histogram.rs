@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_excess_over_a_quantile_adds_up_to_nothing() {
+    fn excess_over_a_quantile_adds_up_to_zero() {
         let table = table();
         assert_eq!(table.excess(20.0, 0.5), [-2.0, 1.0, 0.0]);
         assert_eq!(table.excess(20.0, 0.625).iter().sum::<f64>(), 0.0);

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_series_hold_the_mean_as_often_as_they_say() {
+    fn intervals_of_series_hold_the_mean_at_their_stated_level() {
         for (count, correlation, least) in [
             (30, 0.0, 930),
             (60, 0.0, 930),

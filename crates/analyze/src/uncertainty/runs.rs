@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_hold_the_truth_as_often_as_they_say() {
+    fn intervals_of_repetitions_have_their_stated_coverage() {
         for count in [2, 3, 5, 10] {
             for between_ratio in [0.0, 0.03] {
                 for statistic in [Statistic::Rate, Statistic::Percentile { percent: 50.0 }] {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_run_misses_what_differs_between_runs() {
+    fn interval_of_one_run_misses_variation_between_runs() {
         let hits = coverage(1, 0.05, Statistic::Rate);
         assert!(hits < 120, "{hits}");
         let found = runs(1, 1, 0.0, 0.05)
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_that_agree_by_chance_are_no_certainty() {
+    fn two_runs_that_agree_by_chance_are_not_certain() {
         let resampling = Resampling::seeded(1);
         let alone = runs(1, 1, 0.0, 0.05);
         let series: Vec<IntervalSample> = (0..40)

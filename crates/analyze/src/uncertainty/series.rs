@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_a_queue_hold_the_truth_as_often_as_they_say() {
+    fn intervals_of_a_queue_have_their_stated_coverage() {
         for (utilization, least) in [(0.5, 182), (0.8, 174)] {
             let mean_us = utilization / 500.0 / (1.0 - utilization) * 1e6;
             let truths = [
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statistic_without_interval_says_what_it_lacks() {
+    fn statistic_without_an_interval_names_the_reason() {
         let why = |series: &Series| series.shortage(Statistic::Rate, resampling(1));
         let of_rates = |rates: &[u64]| {
             let interval = |rate: &u64| IntervalSample {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_done_is_no_statistic() {
+    fn idle_series_has_no_statistic() {
         let empty = Series::new(&[]);
         assert!(empty.is_empty());
         let idle = Series::new(&vec![

@@ -342,7 +342,7 @@ impl Scene {
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is_wrong() {
+fn healthy_server_has_no_causes() {
     well().expect(&[]);
     let verdict = well().judge();
     assert_eq!(verdict.headline, Statement::new("nothing-exhausted"));
@@ -395,7 +395,7 @@ fn a_cause_at_both_ends_of_a_run_did_not_hold_between_them() {
 }
 
 #[test]
-fn stolen_cpu_time_is_told() {
+fn stolen_cpu_time_is_reported() {
     well()
         .with("cpu.all.steal_ratio", 0.12)
         .expect(&[Cause::CpuStolen]);
@@ -403,7 +403,7 @@ fn stolen_cpu_time_is_told() {
 }
 
 #[test]
-fn a_client_without_cpu_time_is_the_limit_whatever_the_load() {
+fn client_starved_of_cpu_is_the_limit_at_any_load() {
     let starved = well()
         .closed()
         .with("process.client.workers_cpu_ratio", 0.6)
@@ -417,7 +417,7 @@ fn a_client_without_cpu_time_is_the_limit_whatever_the_load() {
 }
 
 #[test]
-fn a_client_that_looks_at_the_clock_all_the_time_is_not_full_until_it_is_late() {
+fn spinning_client_is_the_cause_only_when_it_sends_late() {
     let mut spins = well()
         .with("process.client.workers_cpu_ratio", 0.97)
         .with("process.client.workers_wait_ratio", 0.02);
@@ -463,7 +463,7 @@ fn swapping_explains_the_pressure_on_memory() {
 }
 
 #[test]
-fn a_full_network_is_told() {
+fn full_network_is_reported() {
     well()
         .with("network.eth0.sent_bytes_per_s", 120e6)
         .expect(&[Cause::Network]);
@@ -473,7 +473,7 @@ fn a_full_network_is_told() {
 }
 
 #[test]
-fn connections_that_come_and_go_are_told() {
+fn connection_churn_is_reported() {
     well()
         .with("connections.server.created_per_s", 100.0)
         .expect(&[Cause::ConnectionStorm]);
@@ -495,7 +495,7 @@ fn durable() -> Scene {
 }
 
 #[test]
-fn writes_that_wait_for_the_disk_are_told_from_slow_reads() {
+fn writes_waiting_for_the_disk_are_distinguished_from_reads() {
     durable().expect(&[Cause::SlowSync]);
     let mut slow_reads = durable();
     slow_reads.read_us = 12_000.0;
@@ -524,7 +524,7 @@ fn flushes_of_a_partition_are_those_of_its_disk() {
 }
 
 #[test]
-fn without_reads_nothing_is_said_of_them() {
+fn evidence_does_not_mention_reads_when_there_are_none() {
     let mut writes = durable();
     writes.has_reads = false;
     writes.expect(&[Cause::SlowSync]);
@@ -573,7 +573,7 @@ fn a_ceiling_of_operations_is_flat_with_a_queue() {
 }
 
 #[test]
-fn a_ceiling_of_bytes_is_told_from_one_of_operations() {
+fn byte_ceiling_is_distinguished_from_operation_ceiling() {
     let mut wide = held_back()
         .with("disk.sda.utilization_ratio", 1.0)
         .with("disk.sda.queue_count", 12.0)
@@ -638,7 +638,7 @@ fn a_reading_in_which_the_level_changed_is_of_no_part() {
 }
 
 #[test]
-fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() {
+fn disk_falling_to_a_ceiling_at_same_load_used_up_its_credits() {
     let verdict = collapsed().judge_with(&[20.0]);
     let first = &verdict.causes[0];
     assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
@@ -686,7 +686,7 @@ fn a_collapse_that_takes_its_time_is_one_as_well() {
 }
 
 #[test]
-fn a_cache_is_too_small_if_the_data_do_not_fit_and_are_read_again() {
+fn cache_is_too_small_when_data_do_not_fit_and_are_reread() {
     let mut small = well()
         .with("cache.server.hit_ratio", 0.8)
         .with("cache.server.read_bytes_per_s", 40e6);
@@ -701,7 +701,7 @@ fn a_cache_is_too_small_if_the_data_do_not_fit_and_are_read_again() {
 }
 
 #[test]
-fn operations_that_queue_for_tickets_are_told_from_those_that_queue_for_locks() {
+fn ticket_queues_are_distinguished_from_lock_queues() {
     let queue = well()
         .with("queue.server.total_count", 40.0)
         .with("tickets.server.write_in_use_count", 127.0);
@@ -729,7 +729,7 @@ fn one_full_thread_of_the_server_counts_on_whatever_cpu_it_is() {
 }
 
 #[test]
-fn one_cpu_that_is_full_with_interrupts_is_told() {
+fn one_cpu_full_of_interrupts_is_reported() {
     let one = well()
         .with("cpu.1.busy_ratio", 0.99)
         .with("cpu.1.softirq_ratio", 0.8)
@@ -742,7 +742,7 @@ fn one_cpu_that_is_full_with_interrupts_is_told() {
 }
 
 #[test]
-fn client_and_server_that_fill_a_machine_together_are_told_so() {
+fn client_and_server_filling_a_machine_share_the_cpu() {
     let full = well()
         .closed()
         .with("cpu.all.busy_ratio", 0.98)
@@ -840,7 +840,7 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
 }
 
 #[test]
-fn servers_of_a_fleet_are_judged_by_their_own_machines_and_the_worst_one_counts() {
+fn fleet_servers_are_judged_by_own_machine_and_the_worst_counts() {
     let causes =
         |verdict: Verdict| -> Vec<Cause> { verdict.causes.iter().map(|one| one.cause).collect() };
     // As many CPUs as the controller has are half of those of a server.
@@ -878,7 +878,7 @@ fn checkpoints_count_if_operations_are_slower_while_they_run() {
 }
 
 #[test]
-fn checkpoints_that_are_shorter_than_a_row_are_found_by_their_length() {
+fn checkpoints_shorter_than_a_row_are_found_by_their_length() {
     // Rows and windows of twelve seconds, as of a run of a day: a checkpoint of six seconds in every fifth of them.
     let row_s = 12.0;
     let has_one = |row: usize| row % 5 == 4;
@@ -922,7 +922,7 @@ fn checkpoints_that_are_shorter_than_a_row_are_found_by_their_length() {
 }
 
 #[test]
-fn one_short_checkpoint_is_too_few_to_tell() {
+fn one_short_checkpoint_is_not_enough_evidence() {
     let scene = well();
     let document = scene.document();
     let mut tables = scene.tables();
@@ -943,7 +943,7 @@ fn one_short_checkpoint_is_too_few_to_tell() {
 }
 
 #[test]
-fn what_was_not_watched_decides_nothing_and_is_named() {
+fn unwatched_figure_decides_nothing_and_is_named() {
     let mut blind = well().with("cache.server.hit_ratio", 0.5);
     blind.cache_bytes = 64 << 20;
     blind
@@ -958,7 +958,7 @@ fn what_was_not_watched_decides_nothing_and_is_named() {
 }
 
 #[test]
-fn what_was_watched_and_has_no_meaning_is_not_called_unwatched() {
+fn watched_figures_without_meaning_are_not_called_unwatched() {
     let idle = [
         "read_per_s",
         "write_per_s",
@@ -980,7 +980,7 @@ fn what_was_watched_and_has_no_meaning_is_not_called_unwatched() {
 }
 
 #[test]
-fn a_measured_time_of_seconds_decides_nothing() {
+fn few_seconds_of_measurement_decide_nothing() {
     let scene = durable();
     let document = scene.document();
     let windows = &scene.windows()[..4];

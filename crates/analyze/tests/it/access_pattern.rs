@@ -107,7 +107,7 @@ fn reading_forward_scores_almost_1() {
 }
 
 #[test]
-fn reading_each_block_in_shuffled_order_scores_below_a_tenth_in_small_and_large_files() {
+fn shuffled_block_reads_score_below_a_tenth_at_any_file_size() {
     for blocks in [64, 100, 300, 1000, 5000, 50_000] {
         for seed in 0..4 {
             let found = score(&shuffled(blocks, BLOCK, seed), BLOCK);
@@ -167,7 +167,7 @@ fn a_stride_scores_the_share_of_the_bytes_that_are_wanted() {
 }
 
 #[test]
-fn interleaved_streams_are_streams_whoever_reads_them() {
+fn interleaved_streams_are_found_for_one_or_two_threads() {
     for streams in [2i64, 3, 8, 16, 30] {
         // One thread that takes turns, each stream in its own part of 64 MiB.
         let calls = 300;
@@ -213,7 +213,7 @@ fn more_streams_than_can_be_followed_look_random() {
 }
 
 #[test]
-fn a_stream_that_several_threads_share_out_of_order_is_sequential() {
+fn stream_shared_by_threads_out_of_order_is_sequential() {
     let mut offsets = forward(8000, BLOCK);
     for group in offsets.chunks_mut(4) {
         group.swap(1, 2);
@@ -282,7 +282,7 @@ fn reading_all_of_it_again_is_read_again_and_amplified() {
 }
 
 #[test]
-fn reading_the_same_place_over_and_over_is_no_order_at_all() {
+fn rereading_one_place_has_no_order() {
     let found = pattern(&[0; 500], 4 * KIB);
     assert_eq!(found.score, None);
     assert!(found.streams.is_none());
@@ -290,7 +290,7 @@ fn reading_the_same_place_over_and_over_is_no_order_at_all() {
 }
 
 #[test]
-fn failed_calls_ends_of_files_and_unknown_places_are_counted_and_not_judged() {
+fn failed_empty_and_unplaced_calls_are_counted_but_not_judged() {
     let mut calls: Vec<Call> = forward(100, BLOCK)
         .into_iter()
         .enumerate()
@@ -370,7 +370,7 @@ fn the_score_over_time_shows_where_the_order_changed() {
 }
 
 #[test]
-fn calls_that_waited_for_the_device_are_told_from_those_that_did_not() {
+fn calls_that_waited_for_the_device_are_distinguished() {
     // Every fourth call reads ahead for itself and the next three, which the page cache answers.
     let (mut calls, mut block) = (Vec::new(), Vec::new());
     for number in 0..4000usize {
@@ -412,12 +412,12 @@ fn calls_that_waited_for_the_device_are_told_from_those_that_did_not() {
 }
 
 #[test]
-fn without_requests_of_the_block_layer_nothing_is_said_of_the_device() {
+fn device_is_absent_without_block_layer_requests() {
     assert_eq!(pattern(&forward(100, BLOCK), BLOCK).device, None);
 }
 
 #[test]
-fn totals_alone_give_what_totals_can_tell() {
+fn totals_alone_give_only_figures_of_totals() {
     let mut totals = FileTotals::new(0, Operation::Read, 0);
     let mut previous = None;
     for (number, offset) in shuffled(1000, BLOCK, 4).into_iter().enumerate() {
@@ -502,7 +502,7 @@ fn scanned(offsets: &[i64], kind: FileKind) -> Vec<Finding> {
 }
 
 #[test]
-fn a_finding_says_what_a_random_scan_is() {
+fn finding_describes_a_random_scan() {
     let mut offsets = Vec::new();
     for seed in 0..11 {
         offsets.extend(shuffled(1000, BLOCK, seed));
@@ -555,7 +555,7 @@ fn an_error_of_the_events_ends_the_analysis() {
 }
 
 #[test]
-fn a_comparison_says_what_became_of_the_order() {
+fn comparison_reports_how_the_order_changed() {
     let before = pattern(&shuffled(1000, BLOCK, 3), BLOCK);
     let after = pattern(&forward(1000, BLOCK), BLOCK);
     let said = compared(&before, &after).unwrap().statement;

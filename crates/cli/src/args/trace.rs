@@ -217,7 +217,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_part_of_a_trace_is_two_times_of_which_either_can_be_absent() {
+    fn trace_window_may_lack_either_end() {
         let window = |from, to: Option<u64>| TimeRange {
             from: Duration::from_secs(from),
             to: to.map(Duration::from_secs),

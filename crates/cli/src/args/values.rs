@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_things_may_be_short_and_is_whole() {
+    fn count_reads_suffixes_and_refuses_fractions() {
         for (text, number) in [
             ("0", 0),
             ("7", 7),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_may_have_to_be_above_0() {
+    fn span_above_0_refuses_zero_and_below() {
         assert_eq!(span_above_0("1ns"), Ok(Span(Duration::from_nanos(1))));
         for text in ["0", "0ms", "-1s", ""] {
             assert!(span_above_0(text).is_err(), "{text}");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_may_be_none_is_read_in_percent_too() {
+    fn share_or_none_reads_fractions_and_percent() {
         for (text, share) in [
             ("0", 0.0),
             ("0.01", 0.01),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_may_be_all_of_it_takes_100_percent_and_no_more() {
+    fn share_or_all_takes_at_most_100_percent() {
         assert_eq!(share_or_all("100%"), Ok(1.0));
         assert_eq!(share_or_all(" 1 "), Ok(1.0));
         assert_eq!(share_or_all("5%"), Ok(0.05));

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_and_commands_are_shown_for_what_is_wrong() {
+    fn failing_check_shows_its_reason_and_command() {
         let text = human(&[verdict(Level::Fail), verdict(Level::Unknown)], &[]);
         assert_eq!(
             text,

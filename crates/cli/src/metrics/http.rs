@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_reading_is_possible_and_only_what_is_there() {
+    fn http_serves_only_get_and_known_paths() {
         let service = service(None);
         for (method, path, expected) in [
             (Method::GET, "/metrics", 200),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_token_nothing_is_told() {
+    fn http_refuses_requests_without_the_token() {
         let service = service(Some("0123456789abcdef"));
         for (value, expected) in [
             (None, 401),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_is_the_one_that_is_asked_for() {
+    fn http_sends_the_accepted_format() {
         let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         for (accept, expected) in [
             (prometheus, OPEN_METRICS),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn others_than_this_machine_need_a_token() {
+    fn remote_addresses_need_a_token() {
         for here in ["127.0.0.1:0", "127.8.0.1:0", "[::1]:0"] {
             assert!(resolve(here, None, None).is_ok(), "{here}");
         }

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_and_this_write_the_same() {
+    fn text_matches_the_client_library() {
         let mut own = String::new();
         for family in families() {
             put_head(&mut own, &family);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_go_on_over_runs_and_what_is_of_one_run_begins_anew() {
+    fn sums_continue_over_runs_and_run_values_restart() {
         let mut totals = Totals::default();
         for _ in 0..2 {
             totals.begin(facts(None));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_the_surroundings() {
+    fn unwritable_folder_is_an_environment_error() {
         let mut measured = Measured::new(MeasurementInterval::Op);
         measured.add(&window(PhaseKind::Measure, "read", 5, 5));
         let mut files = HdrFiles::new("/no/such/folder/", SystemTime::UNIX_EPOCH);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_is_that_of_ycsb() {
+    fn first_status_line_matches_ycsb() {
         let mut status = status();
         status.phase_started(&expect(Some(100)));
         assert_eq!(
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_remains_needs_no_estimate() {
+    fn estimate_is_omitted_when_nothing_remains() {
         let mut status = status();
         status.phase_started(&expect(Some(5)));
         status.window(&window(PhaseKind::Measure, "read", 5, 5));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_rate_is_that_since_the_last_line() {
+    fn current_rate_counts_from_the_last_line() {
         let mut status = status();
         status.phase_started(&expect(None));
         status.window(&window(PhaseKind::Measure, "read", 5, 5));

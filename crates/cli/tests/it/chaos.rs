@@ -248,7 +248,7 @@ fn longest_s(phase: &Value) -> f64 {
 }
 
 #[test]
-fn what_a_report_shows_after_a_fault_is_a_prefix_of_the_truth() {
+fn report_after_a_fault_shows_a_prefix_of_the_truth() {
     let wish = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
     let moments: u64 = wish("DYNO_CHAOS_MOMENTS").unwrap_or(MOMENTS);
     let seed: u64 = wish("DYNO_CHAOS_SEED").unwrap_or(21);

@@ -151,7 +151,7 @@ fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, Truth) {
 }
 
 #[test]
-fn the_cpu_time_of_an_operation_is_true_within_its_interval_however_late_it_is_read() {
+fn cpu_time_per_operation_is_true_when_it_is_read_late() {
     go_before_others();
     for (start_late_s, end_late_s) in [(0.0, 0.0), (0.3, 0.0), (0.3, 0.4)] {
         let (found, truth) = costs(start_late_s, end_late_s);

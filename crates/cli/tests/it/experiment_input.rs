@@ -15,33 +15,35 @@ fn refused(arguments: &[&str]) -> Finished {
 }
 
 #[test]
-fn values_of_a_sweep_that_make_no_sense_are_refused_with_an_example() {
+fn sweep_refuses_invalid_values_with_an_example() {
     for (option, values, cause) in [
-        ("--clients", "0", "`0` is not a number above 0"),
-        ("--clients", "1.5", "`1.5` is not a whole number"),
-        ("--clients", "5..1 by 2", "`5..1 by 2` ends below its start"),
+        ("--clients", "0", "`0`"),
+        ("--clients", "1.5", "whole number"),
+        ("--clients", "5..1 by 2", "`5..1 by 2` ends"),
         ("--clients", "1..8", "`FIRST..LAST by STEP`"),
-        ("--rates", "abc", "`abc` is not a number"),
-        ("--rates", "1..9 by 1x", "has 0 values"),
+        ("--rates", "abc", "`abc`"),
+        ("--rates", "1..9 by 1x", "0 values"),
         ("--rates", "-5", ""),
     ] {
         let finished = refused(&["sweep", "c", option, values]).says(cause);
-        let has_hint = finished.stderr.contains("hint: such as `1,2,4,8`");
+        let has_hint = finished.stderr.contains("`1,2,4,8`");
         assert!(has_hint || values.starts_with('-'), "{}", finished.stderr);
     }
     refused(&["sweep", "c"])
-        .says("nothing is swept")
-        .says("hint: ");
+        .says("`--clients`")
+        .says("`--rates`");
     refused(&["sweep", "c", "--clients", "1", "--repeat", "0"]).says("1..=1000");
     let many = ["sweep", "c", "--clients", "1..400 by 1", "--repeat", "100"];
-    refused(&many).says("more than 10000 runs");
+    refused(&many).says("10000 runs");
 }
 
 #[test]
-fn a_key_that_is_given_twice_is_refused_and_not_overridden() {
+fn key_given_by_two_options_is_refused() {
     let clients = ["sweep", "c", "--clients", "1,2", "--set"];
     for value in ["client.clients=3", "client.clients=3,4"] {
-        refused(&[&clients[..], &[value]].concat()).says("by `--clients` and by `--set`");
+        refused(&[&clients[..], &[value]].concat())
+            .says("`--clients`")
+            .says("`--set`");
     }
     let rates = [
         "sweep",
@@ -51,7 +53,7 @@ fn a_key_that_is_given_twice_is_refused_and_not_overridden() {
         "--set",
         "schedule.rate_per_s=5,6",
     ];
-    refused(&rates).says("by `--rates` and by `--set`");
+    refused(&rates).says("`--rates`").says("`--set`");
     refused(&["xmax", "c", "--set", "client.clients=8"]).says("--max-clients");
 }
 
@@ -69,12 +71,12 @@ fn offered_rates_complete_the_schedule_that_a_setting_names() {
 }
 
 #[test]
-fn keys_and_values_that_no_plan_has_are_refused_before_the_first_run() {
-    refused(&["sweep", "c", "--set", "server.cash=1GiB,2GiB"]).says("unknown key `server.cash`");
+fn unknown_keys_and_values_are_refused_before_the_first_run() {
+    refused(&["sweep", "c", "--set", "server.cash=1GiB,2GiB"]).says("`server.cash`");
     // Also where nothing would be run.
     for more in [&[][..], &["--dry-run"]] {
         let cache = ["sweep", "c", "--set", "server.cache=1GiB,foo"];
-        refused(&[&cache[..], more].concat()).says("`foo` is not a number of bytes");
+        refused(&[&cache[..], more].concat()).says("`foo`");
         let clients = ["sweep", "c", "--clients", "1,1000000"];
         refused(&[&clients[..], more].concat()).says("1 to 100000");
     }
@@ -85,26 +87,28 @@ fn keys_and_values_that_no_plan_has_are_refused_before_the_first_run() {
 }
 
 #[test]
-fn searches_need_an_aim_and_limits_that_can_be_reached() {
+fn searches_need_an_objective_and_valid_limits() {
     refused(&["slo", "c"]).says("no objective").says("hint: ");
     refused(&["slo", "c", "--p99", "-1ms"]);
     refused(&["slo", "c", "--p99", "soon"]).says("soon");
     refused(&["slo", "c", "--p99.9", "0ms"]).says("`--p99.9 0s`");
-    refused(&["slo", "c", "--p99", "5ms", "--resolution", "0"]).says("above 0 and below 1");
+    refused(&["slo", "c", "--p99", "5ms", "--resolution", "0"]).says("--resolution");
     for percentile in ["0=5ms", "100=5ms", "x=5ms", "75", "75=soon", "nan=5ms"] {
         refused(&["slo", "c", "--percentile", percentile]).says("--percentile");
     }
     refused(&["slo", "c", "--p99", "5ms", "--percentile", "99.0=6ms"]).says("two limits");
     refused(&["slo", "c", "--percentile", "75=0ms"]).says("`--p75 0s`");
-    refused(&["slo", "c", "--p99", "5ms", "--errors", "2"]).says("must be 0 to 1");
+    refused(&["slo", "c", "--p99", "5ms", "--errors", "2"])
+        .says("`--errors`")
+        .says("`2`");
     refused(&["slo", "c", "--p99", "5ms", "--schedule", "closed"]).says("offered rate");
     refused(&["slo", "c", "--p99", "5ms", "--max-runs", "0"]).says("1..=10000");
     refused(&["xmax", "c", "--max-clients", "0"]).says("1..=100000");
     refused(&["xmax", "c", "--repeat", "0"]).says("1..=100");
     refused(&["ab", "c", "--max-pairs", "0"]).says("1..=1000");
-    refused(&["ab", "c", "--min-pairs", "3", "--max-pairs", "2"]).says("is more than");
+    refused(&["ab", "c", "--min-pairs", "3", "--max-pairs", "2"]).says("`--min-pairs 3`");
     for margin in ["0", "100%", "nan", "x"] {
-        refused(&["ab", "c", "--margin", margin]).says("above 0 and below 1");
+        refused(&["ab", "c", "--margin", margin]).says("--margin");
     }
 }
 
@@ -116,7 +120,7 @@ fn plans_that_cannot_be_searched_or_compared_are_refused() {
     bench
         .dyno(&["xmax", "open.toml"])
         .expect(2)
-        .says("searched with a closed loop")
+        .says("`[schedule]`")
         .says("hint: ");
     bench
         .dyno(&["ab", "c", "open.toml"])
@@ -127,17 +131,14 @@ fn plans_that_cannot_be_searched_or_compared_are_refused() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_named_and_left_as_it_is() {
+fn unusable_folder_is_named_and_left_unchanged() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("full")).unwrap();
     std::fs::write(bench.path("full/mine"), "x").unwrap();
     std::fs::write(bench.path("file"), "x").unwrap();
     let long = format!("deep/{}", "a".repeat(300));
     let sweep = |out: &str| bench.dyno(&["sweep", "c", "--clients", "1", "--out", out]);
-    sweep("full")
-        .expect(2)
-        .says("`full` is not empty")
-        .says("hint: ");
+    sweep("full").expect(2).says("`full`").says("hint: ");
     for out in ["file", "file/below", "/proc/no", &long] {
         sweep(out).expect(3).says("cannot use").says("hint: ");
     }
@@ -146,14 +147,14 @@ fn a_folder_that_cannot_be_used_is_named_and_left_as_it_is() {
 }
 
 #[test]
-fn a_server_that_cannot_be_had_leaves_nothing() {
+fn unavailable_server_leaves_no_folder() {
     let bench = Bench::new();
     let common = ["sweep", "c", "--clients", "1,2", "--out", "one"];
     let nobody = ["--uri", "mongodb://127.0.0.1:1/"];
     bench
         .dyno(&[&common[..], &nobody].concat())
         .expect(3)
-        .says("refuses the connection");
+        .says("Connection refused");
     let missing = ["--embedded-server", "/no/such/program"];
     bench
         .dyno(&[&common[..], &missing].concat())
@@ -163,7 +164,7 @@ fn a_server_that_cannot_be_had_leaves_nothing() {
 }
 
 #[test]
-fn what_is_no_experiment_cannot_be_resumed() {
+fn resume_refuses_a_folder_without_an_experiment() {
     let bench = Bench::new();
     for name in ["empty", "broken", "newer"] {
         std::fs::create_dir(bench.path(name)).unwrap();
@@ -172,10 +173,10 @@ fn what_is_no_experiment_cannot_be_resumed() {
     let newer = "{\"schema_version\": 99}";
     std::fs::write(bench.path("newer/experiment.json"), newer).unwrap();
     for (folder, text) in [
-        ("nowhere", "no such folder `nowhere`"),
-        ("empty", "it holds no `experiment.json`"),
-        ("broken", "cannot understand `broken/experiment.json`"),
-        ("newer", "has schema version 99"),
+        ("nowhere", "`nowhere`"),
+        ("empty", "`experiment.json`"),
+        ("broken", "`broken/experiment.json`"),
+        ("newer", "version 99"),
     ] {
         bench
             .dyno(&["resume", folder])
@@ -201,7 +202,7 @@ fn order(bench: &Bench, more: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_order_is_random_by_the_seed_and_has_every_point_in_every_round() {
+fn order_follows_the_seed_and_has_every_point_in_each_round() {
     let bench = Bench::new();
     let first = order(&bench, &["--seed", "1", "--repeat", "2"]);
     assert_eq!(first, order(&bench, &["--seed", "1", "--repeat", "2"]));
@@ -228,7 +229,7 @@ fn dry(bench: &Bench, more: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn clients_and_rates_are_two_blocks_unless_every_combination_is_asked_for() {
+fn clients_and_rates_are_two_blocks_unless_crossed() {
     let bench = Bench::new();
     let both = ["--clients", "1,2,40", "--rates", "100,200"];
     let given = [&both[..], &["--order", "given"]].concat();
@@ -313,7 +314,7 @@ fn a_think_time_goes_with_a_closed_loop_alone() {
 }
 
 #[test]
-fn offered_rates_keep_how_late_an_arrival_may_start_by_the_plan() {
+fn offered_rates_keep_the_start_delay_limit_of_the_plan() {
     let bench = Bench::new();
     let open = "base = \"c\"\n[schedule]\nkind = \"constant\"\nrate_per_s = 10\nmax_start_delay = \"2s\"\n";
     std::fs::write(bench.path("plan.toml"), open).unwrap();
@@ -361,7 +362,7 @@ fn every_option_of_the_experiments_is_documented() {
 }
 
 #[test]
-fn a_secret_that_is_not_there_is_told_once_and_before_anything_is_started() {
+fn missing_secret_is_reported_once_before_the_first_run() {
     let bench = Bench::new();
     let exporter = "name = \"node\"\nurl = \"https://localhost:9100/metrics\"\ntoken_file = \"no-such-file\"\n";
     let plan = format!("base = \"c\"\n[[observe.exporters]]\n{exporter}");
@@ -377,19 +378,19 @@ fn a_secret_that_is_not_there_is_told_once_and_before_anything_is_started() {
     bench
         .dyno(&["run", "p.toml"])
         .expect(2)
-        .says("cannot read `no-such-file`");
+        .says("`no-such-file`");
 }
 
 #[test]
-fn whether_a_rate_is_offered_is_not_swept_together_with_rates() {
+fn schedule_kind_cannot_be_swept_together_with_rates() {
     let kinds = ["--set", "schedule.kind=constant,poisson"];
     refused(&[&["sweep", "c", "--rates", "100,200"][..], &kinds].concat())
-        .says("`schedule.kind` is swept together with offered rates")
-        .says("hint: choose it with `--schedule`");
+        .says("`schedule.kind`")
+        .says("`--schedule`");
 }
 
 #[test]
-fn runs_of_two_hosts_are_told_and_not_continued() {
+fn resume_refuses_to_mix_runs_from_two_hosts() {
     let bench = Bench::new();
     let responder = Responder::with_documents(&[]);
     let uri = responder.uri();

@@ -75,7 +75,7 @@ fn ended(child: Child) -> Finished {
 }
 
 #[test]
-fn a_sweep_has_all_runs_in_one_record_and_prints_bounds_laws_and_knee() {
+fn sweep_records_all_runs_and_prints_bounds_laws_and_knee() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -129,7 +129,7 @@ fn a_sweep_has_all_runs_in_one_record_and_prints_bounds_laws_and_knee() {
 }
 
 #[test]
-fn a_sweep_over_clients_and_rates_has_a_block_for_each_in_one_report() {
+fn sweep_over_clients_and_rates_reports_a_block_for_each() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -225,7 +225,7 @@ fn a_sweep_over_clients_and_rates_has_a_block_for_each_in_one_report() {
 }
 
 #[test]
-fn a_sweep_over_a_setting_of_the_server_starts_a_server_for_each_value() {
+fn sweep_over_a_server_setting_starts_a_server_per_value() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -265,7 +265,7 @@ fn loads(bench: &Bench, key: &str) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn runs_with_other_documents_load_them_and_those_with_the_same_keep_them() {
+fn run_loads_documents_only_when_they_differ() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -338,7 +338,7 @@ fn every_run_of_a_comparison_of_servers_starts_its_own() {
 }
 
 #[test]
-fn an_interrupted_sweep_goes_on_with_what_is_missing() {
+fn resume_runs_only_the_missing_points() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -349,13 +349,14 @@ fn an_interrupted_sweep_goes_on_with_what_is_missing() {
     bench
         .dyno(&["resume", "x"])
         .expect(3)
-        .says("another `dyno` is at work in `x`")
+        .says("`dyno`")
+        .says("`x`")
         .says("hint: ");
     signal(&child, "INT");
     ended(child)
         .expect(130)
         .says("error: interrupted")
-        .says("continue with `dyno resume x`");
+        .says("`dyno resume x`");
     let stopped = document(&bench);
     assert_eq!(stopped["status"], "partial");
     assert!(bench.path("x/report.html").is_file());
@@ -376,13 +377,13 @@ fn an_interrupted_sweep_goes_on_with_what_is_missing() {
     bench
         .dyno(&["resume", "x"])
         .expect(0)
-        .says("is gone and will be measured again");
+        .says(&format!("`{second}`"));
     assert_eq!((traces(&first), done(&bench)), (before, 3));
     assert_no_server(&bench);
 }
 
 #[test]
-fn a_sweep_that_was_killed_goes_on_and_takes_no_other_plan() {
+fn killed_sweep_resumes_only_with_its_own_plan() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -398,9 +399,9 @@ fn a_sweep_that_was_killed_goes_on_and_takes_no_other_plan() {
     let other = plan.replace("records = 200", "records = 300");
     assert_ne!(other, plan);
     std::fs::write(bench.path("x/plan.toml"), other).unwrap();
-    resume(2).says("is not the plan of the runs that are done");
+    resume(2).says("`plan.toml`").says("hint: ");
     std::fs::write(bench.path("x/plan.toml"), format!("{plan}\nfuture = 1\n")).unwrap();
-    resume(2).says("unknown key").says("hint: ");
+    resume(2).says("`future`").says("hint: ");
     std::fs::remove_file(bench.path("x/plan.toml")).unwrap();
     resume(3).says("plan.toml").says("hint: ");
     std::fs::write(bench.path("x/plan.toml"), &plan).unwrap();
@@ -462,13 +463,13 @@ fn a_run_directory_elsewhere_is_never_removed() {
         bench
             .dyno(&["resume", "x"])
             .expect(2)
-            .says("is no folder of a run in it");
+            .says(&format!("`{place}`"));
     }
     assert!(bench.path("mine/file").is_file());
 }
 
 #[test]
-fn two_settings_are_compared_in_pairs_with_the_threads_that_were_asked_for() {
+fn ab_runs_each_side_with_its_own_threads() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -491,8 +492,10 @@ fn two_settings_are_compared_in_pairs_with_the_threads_that_were_asked_for() {
     bench
         .dyno(&short(&arguments))
         .expect(0)
-        .says("too little for an answer");
+        .says("warning: ")
+        .says("`--duration`");
     let document = document(&bench);
+    assert_eq!(document["answer"], Value::Null);
     let threads: Vec<(&Value, &Value)> = points(&document)
         .iter()
         .map(|point| (&point["side"], &point["figures"]["threads"]))
@@ -505,7 +508,7 @@ fn two_settings_are_compared_in_pairs_with_the_threads_that_were_asked_for() {
 }
 
 #[test]
-fn a_run_whose_server_dies_keeps_its_record_and_can_be_made_again() {
+fn run_keeps_its_record_when_its_server_dies() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -543,10 +546,7 @@ fn a_run_whose_server_dies_keeps_its_record_and_can_be_made_again() {
     let document = document(&bench);
     assert_eq!(document["status"], "partial");
     let problem = points(&document)[0]["problem"].as_str().unwrap();
-    assert!(
-        problem.contains("the run in `x/runs/001-clients-1` failed"),
-        "{problem}"
-    );
+    assert!(problem.contains("`x/runs/001-clients-1`"), "{problem}");
     assert!(run.join("run.json").is_file());
     assert_no_server(&bench);
 }
@@ -569,7 +569,7 @@ fn a_point_whose_server_does_not_start_does_not_end_a_sweep() {
     let arguments = ["sweep", "c", "--set", &programs, "--cache", "256MiB"];
     let arguments = [&arguments[..], &["--order", "given"]].concat();
     let check = |finished: Finished| {
-        finished.expect(3).says("1 of 2 runs failed: `runs/001-");
+        finished.expect(3).says("1 of 2").says("`runs/001-");
         assert_eq!(done(&bench), 1);
         let document = document(&bench);
         assert!(points(&document)[0]["problem"].is_string());

@@ -105,7 +105,7 @@ fn text(field: &Field) -> String {
 }
 
 #[test]
-fn a_parquet_file_of_every_experiment_holds_the_rows_of_its_csv_with_types() {
+fn parquet_export_of_every_experiment_matches_its_csv() {
     let bench = Bench::new();
     for recorded in &RECORDED {
         let name = recorded.name;
@@ -158,10 +158,7 @@ fn pictures_of_runs_and_of_every_experiment_are_files() {
         (recorded.make)(&bench, name);
         let folder = format!("{name}-pictures");
         let report = ["report", name, "--pictures", &folder];
-        bench
-            .dyno(&report)
-            .expect(0)
-            .says(&format!("charts are in `{folder}`"));
+        bench.dyno(&report).expect(0).says(&format!("`{folder}`"));
         let files = names(&bench.path(&folder));
         // Two of each chart of the page.
         let page = ["report", name, "--format", "html"];

@@ -19,11 +19,7 @@ fn manifests_are_written_once_and_named() {
         assert!(bench.path(path).is_file(), "{path}");
     }
     let again = bench.dyno(&render).expect(2);
-    assert!(
-        again.stderr.contains("`out` is not empty"),
-        "{}",
-        again.stderr
-    );
+    assert!(again.stderr.contains("`out`"), "{}", again.stderr);
     std::fs::write(bench.path("few.toml"), "base = \"a\"\n").unwrap();
     let other = [
         "fleet",
@@ -50,14 +46,11 @@ fn a_password_of_redis_is_not_taken_from_arguments() {
     );
     assert!(!refused.stderr.contains("a-secret"), "{}", refused.stderr);
     let none = ["agent", "--run", "r", "--index", "0"];
-    bench
-        .dyno(&none)
-        .expect(2)
-        .says("no address of Redis is given");
+    bench.dyno(&none).expect(2).says("`DYNO_REDIS_FILE`");
 }
 
 #[test]
-fn a_plan_without_hosts_and_one_about_one_machine_are_refused() {
+fn plan_without_hosts_or_for_one_machine_is_refused() {
     let bench = bench();
     let run = |plan: &str, more: &[&str]| {
         let fixed = ["fleet", "run", plan, "--inventory", "none.yml"];
@@ -66,12 +59,12 @@ fn a_plan_without_hosts_and_one_about_one_machine_are_refused() {
     };
     run("a", &[]).says("`[fleet]`");
     let listen = ["--set", "server.listen=\"10.0.0.1\""];
-    run("many.toml", &listen).says("`server.listen` applies to one machine");
+    run("many.toml", &listen).says("`server.listen`");
     assert!(!bench.path("runs").exists());
 }
 
 #[test]
-fn an_experiment_whose_plans_need_other_hosts_is_refused_before_anything_starts() {
+fn experiment_is_refused_when_its_plans_need_other_hosts() {
     let bench = bench();
     let fleet = ["--inventory", "none.yml", "--redis", "redis://127.0.0.1:1"];
     let sweep = |set: &str| {
@@ -90,7 +83,7 @@ fn an_experiment_whose_plans_need_other_hosts_is_refused_before_anything_starts(
 }
 
 #[test]
-fn an_experiment_goes_on_where_it_began() {
+fn experiment_resumes_only_with_the_command_that_began_it() {
     let bench = bench();
     let responder = crate::common::Responder::with_documents(&[]);
     let uri = responder.uri();
@@ -138,7 +131,7 @@ fn an_experiment_goes_on_where_it_began() {
 }
 
 #[test]
-fn an_agent_removes_no_folder_that_was_not_made_for_a_run() {
+fn agent_removes_only_a_folder_made_for_a_run() {
     let bench = Bench::new();
     let agent = [
         "agent",
@@ -158,7 +151,8 @@ fn an_agent_removes_no_folder_that_was_not_made_for_a_run() {
     bench
         .dyno(&agent)
         .expect(2)
-        .says("`own` was not made for a run");
+        .says("`own`")
+        .says("`.dyno-made`");
     assert!(bench.path("own/precious").exists());
     // One that a playbook has made goes away with an agent that is left alone.
     std::fs::write(bench.path("own/.dyno-made"), "").unwrap();
@@ -167,14 +161,14 @@ fn an_agent_removes_no_folder_that_was_not_made_for_a_run() {
 }
 
 #[test]
-fn redis_on_another_host_is_refused_without_password_and_encryption() {
+fn remote_redis_needs_a_password_and_encryption() {
     let bench = Bench::new();
     let redis = ["--redis", "redis://192.0.2.1"];
     let agent = ["agent", "--run", "r", "--index", "0"];
     bench
         .dyno(&[&agent[..], &redis].concat())
         .expect(2)
-        .says("without a password and without encryption")
+        .says("`192.0.2.1:6379`")
         .says("`--insecure-redis`");
 }
 
@@ -190,7 +184,7 @@ fn make_folder(folder: &std::path::Path) -> std::process::Output {
 }
 
 #[test]
-fn the_playbook_takes_no_folder_that_was_there_before() {
+fn playbook_refuses_a_folder_that_already_exists() {
     let bench = Bench::new();
     let folder = bench.path("dyno-r");
     assert!(make_folder(&folder).status.success());
@@ -210,7 +204,7 @@ fn the_playbook_takes_no_folder_that_was_there_before() {
         let made = make_folder(&folder);
         let said = String::from_utf8_lossy(&made.stderr).into_owned();
         assert!(
-            !made.status.success() && said.contains("was not made for a run"),
+            !made.status.success() && said.contains("not made"),
             "{said}"
         );
     }

@@ -113,8 +113,10 @@ fn message(ended: &Finished) -> &str {
     &ended.stderr[start.unwrap_or_else(|| panic!("no error in:\n{}", ended.stderr))..]
 }
 
-/// Something that is refused: where, the code that the program ends with, the arguments, and a part of the message.
-type Case = (Where, i32, &'static [&'static str], &'static str);
+type Words = &'static [&'static str];
+
+/// A refusal: the place, the exit code, the arguments, and parts of the message.
+type Case = (Where, i32, Words, Words);
 
 #[track_caller]
 fn assert_refused_alike((place, code, arguments, expected): Case) {
@@ -126,7 +128,9 @@ fn assert_refused_alike((place, code, arguments, expected): Case) {
     assert_eq!(run.code, Some(code), "{what}\n{}", run.stderr);
     assert_eq!(dry.code, run.code, "{what}\n{}", dry.stderr);
     assert_eq!(message(&dry), message(&run), "{what}");
-    assert!(message(&dry).contains(expected), "{what}\n{}", dry.stderr);
+    for part in expected {
+        assert!(message(&dry).contains(part), "{what}\n{}", dry.stderr);
+    }
     // No program was called, and no run begun.
     let mut left = bench.entries();
     left.retain(|name| name != "state");
@@ -135,19 +139,19 @@ fn assert_refused_alike((place, code, arguments, expected): Case) {
 
 #[test]
 fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
-    let run = |more: &'static [&'static str], expected| (Where::Hosts, 2, more, expected);
+    let run = |more: Words, expected: Words| (Where::Hosts, 2, more, expected);
     let cases: &[Case] = &[
         run(
             &["run", "many.toml", "--clients", "1"],
-            "`client.clients` is 1, but must be at least 2",
+            &["`client.clients`", "at least 2"],
         ),
         run(
             &["run", "many.toml", "--operations", "1"],
-            "`phases.operations` is 1",
+            &["`phases.operations`", "at least 4"],
         ),
         run(
             &["run", "many.toml", "--set", r#"fleet.servers=["others"]"#],
-            "2 agents cannot be paired with 3 servers",
+            &["2 agents", "3 servers"],
         ),
         run(
             &[
@@ -158,19 +162,19 @@ fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
                 "--set",
                 "fleet.table=[[0],[2]]",
             ],
-            "`fleet.table` names server 2",
+            &["`fleet.table`", "server 2"],
         ),
         run(
             &["run", "many.toml", "--set", r#"fleet.clients=["nobody"]"#],
-            "no group and no host `nobody`",
+            &["`nobody`"],
         ),
         run(
             &["run", "many.toml", "--set", "fleet.client_hosts=3"],
-            "`fleet.clients` has 2 hosts",
+            &["`fleet.client_hosts`", "2 hosts"],
         ),
         run(
             &["run", "many.toml", "--set", "fleet.mapping=deployment"],
-            "2 hosts are named for its servers",
+            &["`fleet.mapping`", "2 hosts"],
         ),
         run(
             &[
@@ -181,7 +185,7 @@ fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
                 "--topology",
                 "replica-set=3",
             ],
-            "which has 3 members, and 2 hosts are named",
+            &["`server.topology`", "3 members", "2 hosts"],
         ),
         run(
             &[
@@ -192,13 +196,13 @@ fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
                 "--topology",
                 "sharded=2x1",
             ],
-            "2 hosts are named for its servers",
+            &["`fleet.mapping`", "2 hosts"],
         ),
         (
             Where::Hosts,
             3,
             &["run", "many.toml", "--set", r#"fleet.servers=["lost"]"#],
-            "`no..such`, of the host `lost`, has no address",
+            &["`no..such`", "`lost`"],
         ),
         run(
             &[
@@ -213,15 +217,15 @@ fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
                 "--apply",
                 "max_map_count",
             ],
-            "`--apply` is for the hosts of servers",
+            &["`--apply`", "`fleet.servers`"],
         ),
     ];
     cases.iter().copied().for_each(assert_refused_alike);
 }
 
 #[test]
-fn servers_that_no_host_could_start_are_refused_without_a_run() {
-    let run = |more: &'static [&'static str], expected| (Where::Hosts, 2, more, expected);
+fn servers_that_cannot_start_are_refused_without_a_run() {
+    let run = |more: Words, expected: Words| (Where::Hosts, 2, more, expected);
     let cases: &[Case] = &[
         run(
             &[
@@ -234,7 +238,7 @@ fn servers_that_no_host_could_start_are_refused_without_a_run() {
                 "--set",
                 "server.disk_mapping=direct",
             ],
-            "2 servers with data need one folder each; 1 given",
+            &["2 servers", "1 given"],
         ),
         run(
             &[
@@ -245,11 +249,11 @@ fn servers_that_no_host_could_start_are_refused_without_a_run() {
                 "--placement",
                 "custom=0@default",
             ],
-            "1 placement given for 2 instances",
+            &["1 placement", "2 instances"],
         ),
         run(
             &["run", "many.toml", "--placement", "spread client=same"],
-            "`client=same` places clients beside their servers",
+            &["`client=same`"],
         ),
         run(
             &[
@@ -258,11 +262,11 @@ fn servers_that_no_host_could_start_are_refused_without_a_run() {
                 "--set",
                 "server.storage=ext4 on loop:1GiB",
             ],
-            "`server.storage` is prepared on this machine",
+            &["`server.storage`"],
         ),
         run(
             &["run", "many.toml", "--cache", "1MiB"],
-            "the smallest cache is 256 MiB",
+            &["`server.cache`", "256 MiB"],
         ),
         (
             Where::Hosts,
@@ -275,15 +279,15 @@ fn servers_that_no_host_could_start_are_refused_without_a_run() {
                 "--embedded-server",
                 "none",
             ],
-            "none` is not an executable file",
+            &["/none`", "executable"],
         ),
         run(
             &["run", "many.toml", "--mongod", "/opt/{{ version }}/mongod"],
-            "an expression that Ansible would evaluate",
+            &["{{ version }}", "Ansible"],
         ),
         run(
             &["run", "many.toml", "--set", r#"server.listen="10.0.0.1""#],
-            "`server.listen` applies to one machine",
+            &["`server.listen`"],
         ),
         run(
             &[
@@ -294,24 +298,24 @@ fn servers_that_no_host_could_start_are_refused_without_a_run() {
                 "--uri",
                 "mongodb://127.0.0.1:1/?tls=true&tlsCAFile=none.pem",
             ],
-            "cannot read `none.pem`, which the connection string names",
+            &["`none.pem`"],
         ),
     ];
     cases.iter().copied().for_each(assert_refused_alike);
 }
 
 #[test]
-fn a_meeting_point_that_cannot_be_is_refused_without_a_run() {
-    let run = |more: &'static [&'static str], expected| (Where::WithoutRedis, 2, more, expected);
+fn invalid_redis_and_run_name_are_refused_without_a_run() {
+    let run = |more: Words, expected: Words| (Where::WithoutRedis, 2, more, expected);
     let cases: &[Case] = &[
-        run(&["run", "many.toml"], "no address of Redis is given"),
+        run(&["run", "many.toml"], &["`DYNO_REDIS_FILE`"]),
         run(
             &["run", "many.toml", "--redis", "http://127.0.0.1"],
-            "it must begin with `redis://`",
+            &["`redis://`", "`rediss://`"],
         ),
         run(
             &["soak", "many.toml", "--redis", "redis://192.0.2.1"],
-            "without a password and without encryption",
+            &["`192.0.2.1:6379`", "`--insecure-redis`"],
         ),
         (
             Where::Hosts,
@@ -322,13 +326,13 @@ fn a_meeting_point_that_cannot_be_is_refused_without_a_run() {
                 "--fleet-run",
                 "a-name-that-has-many-more-characters-than-a-run-may-have",
             ],
-            "may have 50",
+            &["56 characters", "50"],
         ),
         (
             Where::Hosts,
             2,
             &["run", "many.toml", "--fleet-run", "a*"],
-            "`a*`",
+            &["`a*`"],
         ),
     ];
     cases.iter().copied().for_each(assert_refused_alike);
@@ -336,23 +340,23 @@ fn a_meeting_point_that_cannot_be_is_refused_without_a_run() {
 
 #[test]
 fn an_experiment_is_refused_without_its_runs() {
-    let run = |more: &'static [&'static str], expected| (Where::Hosts, 2, more, expected);
+    let run = |more: Words, expected: Words| (Where::Hosts, 2, more, expected);
     let cases: &[Case] = &[
         run(
             &["sweep", "many.toml", "--clients", "1,4"],
-            "`client.clients` is 1",
+            &["`client.clients`", "at least 2"],
         ),
         run(
             &["sweep", "many.toml", "--set", "server.pairs=1,2"],
-            "1 placement given for 2",
+            &["1 placement", "2 instances"],
         ),
         run(
             &["sweep", "many.toml", "--set", "fleet.agents_per_host=1,2"],
-            "another table `[fleet]`",
+            &["another table `[fleet]`"],
         ),
         run(
             &["xmax", "many.toml", "--max-clients", "1"],
-            "`--max-clients` is 1, but must be at least 2",
+            &["`--max-clients`", "at least 2"],
         ),
         run(
             &[
@@ -363,76 +367,79 @@ fn an_experiment_is_refused_without_its_runs() {
                 "--set",
                 "fleet.amounts=per-agent",
             ],
-            "`fleet.amounts` is `per-agent`",
+            &["`fleet.amounts`", "`in-all`"],
         ),
         run(
             &["ab", "many.toml", "--set", "server.cache=1MiB"],
-            "the smallest cache is 256 MiB",
+            &["`server.cache`", "256 MiB"],
         ),
     ];
     for (place, code, arguments, expected) in cases.iter().copied() {
         // The place is that of one server.
-        let more: &'static [&'static str] = match expected.contains("placement given") {
+        let more: Words = match arguments.contains(&"server.pairs=1,2") {
             true => &["--placement", "custom=0@default"],
             false => &[],
         };
-        let arguments = [arguments, more].concat();
-        let arguments: &'static [&'static str] = arguments.leak();
+        let arguments: Words = [arguments, more].concat().leak();
         assert_refused_alike((place, code, arguments, expected));
     }
 }
 
 #[test]
-fn pods_that_cannot_be_are_refused_without_a_run() {
-    let run = |more: &'static [&'static str], expected| (Where::Pods, 2, more, expected);
+fn invalid_pods_are_refused_without_a_run() {
+    let run = |more: Words, expected: Words| (Where::Pods, 2, more, expected);
     let cases: &[Case] = &[
-        run(&["run", "a"], "`[fleet]`"),
+        run(&["run", "a"], &["`[fleet]`"]),
         run(
             &["run", "many.toml", "--set", "fleet.mapping=deployment"],
-            "`fleet.kubernetes` has 2 servers",
+            &["`fleet.mapping`", "`fleet.kubernetes`", "2 servers"],
         ),
         run(
             &["run", "many.toml", "--data-dir", "/data/a"],
-            "do not know `server.data_dir`\n\nhint: `server.data_dir`: `fleet.kubernetes.disks`",
+            &["`server.data_dir`\n", "hint: ", "`fleet.kubernetes.disks`"],
         ),
         run(
             &["run", "many.toml", "--rps", "eth0"],
-            "do not know `server.receive_packet_steering`\n\nhint: `server.receive_packet_steering`: pods may not change",
+            &["`server.receive_packet_steering`\n", "hint: ", "pods"],
         ),
         run(
             &["run", "many.toml", "--mongod", "8.0.4"],
-            "hint: `server.mongod`: `fleet.kubernetes.server_image`",
+            &[
+                "`server.mongod`\n",
+                "hint: ",
+                "`fleet.kubernetes.server_image`",
+            ],
         ),
         run(
             &["run", "many.toml", "--apply", "max_map_count"],
-            "`--apply` is about hosts of an inventory",
+            &["`--apply`", "`--kubernetes`"],
         ),
         run(
             &["run", "many.toml", "--redis", "redis://127.0.0.1:1"],
-            "hint: pods have a Redis of their own",
+            &["`--redis`", "`--kubernetes`"],
         ),
         run(
             &["run", "many.toml", "--host-folder", "/data"],
-            "`--host-folder` is about hosts of an inventory",
+            &["`--host-folder`", "`--kubernetes`"],
         ),
         run(
             &["run", "many.toml", "--set", "fleet.agents_per_host=2"],
-            "`fleet.agents_per_host` is about hosts",
+            &["`fleet.agents_per_host`", "`--kubernetes`"],
         ),
         run(
             &["run", "many.toml", "--set", "fleet.client_hosts=1"],
-            "`fleet.client_hosts` is about hosts",
+            &["`fleet.client_hosts`", "`--kubernetes`"],
         ),
         run(
             &["run", "many.toml", "--clients", "1"],
-            "`client.clients` is 1, but must be at least 2",
+            &["`client.clients`", "at least 2"],
         ),
     ];
     cases.iter().copied().for_each(assert_refused_alike);
 }
 
 #[test]
-fn what_fits_is_accepted_and_nothing_is_called() {
+fn dry_run_accepts_valid_plans_and_calls_nothing() {
     let cases: &[(Where, &[&str])] = &[
         (Where::Hosts, &["run", "many.toml"]),
         (
@@ -520,12 +527,12 @@ fn the_parameters_of_the_framework_load_a_deployment_of_others() {
 }
 
 #[test]
-fn a_test_case_of_the_framework_with_traces_is_refused_by_its_name() {
+fn wsf_test_case_with_traces_is_refused_by_its_name() {
     let case = [("TESTCASE", "test_static_ycsb_mongodb604_base_pkm")];
     let arguments = ["run", "--wsf", "--dry-run"];
     fleet_with(&bench(), Where::Hosts, &case, &arguments)
         .expect(2)
-        .says("`TESTCASE` is `test_static_ycsb_mongodb604_base_pkm`: its traces")
+        .says("`TESTCASE` is `test_static_ycsb_mongodb604_base_pkm`")
         .says("`EVENT_TRACE_PARAMS`");
 }
 
@@ -546,7 +553,7 @@ fn variables(text: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn the_commands_of_the_manual_of_the_framework_are_plans_of_a_worker_and_its_client_hosts() {
+fn commands_of_the_wsf_manual_give_the_expected_plans() {
     let manual = std::fs::read_to_string(project_dir().join("docs/wsf.md")).unwrap();
     let exported = manual
         .lines()
@@ -613,7 +620,7 @@ fn the_commands_of_the_manual_of_the_framework_are_plans_of_a_worker_and_its_cli
 }
 
 #[test]
-fn the_commands_of_the_manual_give_manifests_in_pods() {
+fn commands_of_the_wsf_manual_give_manifests_for_pods() {
     let manual = std::fs::read_to_string(project_dir().join("docs/wsf.md")).unwrap();
     let (_, section) = manual.split_once("## On Kubernetes").unwrap();
     let lines = || section.lines();
@@ -677,7 +684,7 @@ fn the_commands_of_the_manual_give_manifests_in_pods() {
 }
 
 #[test]
-fn what_pods_lack_is_refused_at_once_by_its_variables() {
+fn unsupported_variables_of_pods_are_all_refused_by_name() {
     let given = [
         ("CLIENT_COUNT", "2"),
         ("NUMACTL_OPTION", "2"),

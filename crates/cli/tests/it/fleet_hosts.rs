@@ -414,7 +414,7 @@ fn assert_hosts_are_watched(run: &Path, document: &Value) {
 }
 
 #[test]
-fn a_client_that_is_killed_is_named_and_the_others_go_on() {
+fn killed_client_is_named_and_the_others_continue() {
     let Some(hosts) = Hosts::up("killed") else {
         return;
     };
@@ -432,12 +432,11 @@ fn a_client_that_is_killed_is_named_and_the_others_go_on() {
     let document = document(&run);
     assert_eq!(document["status"], "failed");
     let lost = &document["fleet"]["agents"][1];
-    assert!(
-        lost["lost"].as_str().unwrap().contains("has been silent"),
-        "{lost}"
-    );
+    assert!(lost["lost"].as_str().unwrap().contains("silent"), "{lost}");
     let share = lost["share"].as_str().unwrap();
-    assert!(share.contains("4 clients on server 0, 1 at 300"), "{share}");
+    for part in ["4 clients", "server 0", "300"] {
+        assert!(share.contains(part), "{share}");
+    }
     // The others went on to the end.
     let measure = phase(&document["phases"], "measure");
     assert!(measure["duration_s"].as_f64().unwrap() > 14.0, "{measure}");
@@ -454,7 +453,7 @@ fn a_client_that_is_killed_is_named_and_the_others_go_on() {
 }
 
 #[test]
-fn a_server_host_that_is_cut_off_ends_the_run_and_cleans_up_by_itself() {
+fn disconnected_server_host_ends_the_run_and_cleans_up() {
     let Some(hosts) = Hosts::up("cut") else {
         return;
     };
@@ -466,11 +465,7 @@ fn a_server_host_that_is_cut_off_ends_the_run_and_cleans_up_by_itself() {
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
     // A host may stand still for half a minute, and each question to it may wait as long.
     assert!(began.elapsed() < 2 * LIMIT, "{:?}", began.elapsed());
-    assert!(
-        ended.stderr.contains("on `server2` has been silent"),
-        "{}",
-        ended.stderr
-    );
+    ended.says("on `server2`").says("silent");
     assert_eq!(document(&run)["status"], "failed");
     assert!(script(&hosts.folder, "mend", &["server2"]).status.success());
     wait_for("the end of the server", || {
@@ -482,7 +477,7 @@ fn a_server_host_that_is_cut_off_ends_the_run_and_cleans_up_by_itself() {
 }
 
 #[test]
-fn a_controller_that_is_killed_leaves_nothing_and_one_that_is_interrupted_keeps_what_it_has() {
+fn controller_cleans_up_when_interrupted_or_killed() {
     let Some(hosts) = Hosts::up("ended") else {
         return;
     };
@@ -490,11 +485,7 @@ fn a_controller_that_is_killed_leaves_nothing_and_one_that_is_interrupted_keeps_
     hosts.wait_for_load(&hosts.bench.path("interrupted"), &mut child);
     crate::common::signal(&child, "INT");
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
-    assert!(
-        ended.stderr.contains("the partial run is in"),
-        "{}",
-        ended.stderr
-    );
+    ended.says("interrupted`");
     assert_eq!(
         document(&hosts.bench.path("interrupted"))["status"],
         "partial"
@@ -518,7 +509,7 @@ fn a_controller_that_is_killed_leaves_nothing_and_one_that_is_interrupted_keeps_
 }
 
 #[test]
-fn a_host_that_is_not_reached_is_named_before_anything_is_loaded() {
+fn unreachable_host_is_named_before_the_load_phase() {
     let Some(hosts) = Hosts::up("away") else {
         return;
     };

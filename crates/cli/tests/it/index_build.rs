@@ -56,22 +56,16 @@ fn loop_devices(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_done() {
+fn bad_options_are_refused_before_anything_is_done() {
     let bench = Bench::new();
     for (arguments, text) in [
-        (&["index-build", "orderd"][..], "did you mean `ordered`?"),
-        (
-            &["index-build", "--keys", "a:3"],
-            "`index_build.keys` is `a:3`",
-        ),
+        (&["index-build", "orderd"][..], "`ordered`"),
+        (&["index-build", "--keys", "a:3"], "`a:3`"),
         (&["index-build", "--keys", "_id"], "always exists"),
-        (
-            &["index-build", "--pairs", "2"],
-            "on one server or one deployment",
-        ),
+        (&["index-build", "--pairs", "2"], "`--pairs`"),
         (
             &["index-build", "--storage", "ext4 on loop:4GiB at 0 iops"],
-            "`0` is not a number of operations per second",
+            "`0`",
         ),
         (
             &[
@@ -81,15 +75,12 @@ fn what_is_wrong_is_said_before_anything_is_done() {
                 "--records",
                 "300000",
             ],
-            "`server.storage` is too small for the documents",
+            "`server.storage`",
         ),
-        (
-            &["index-build", "--collection", "shop"],
-            "such as `shop.orders`",
-        ),
+        (&["index-build", "--collection", "shop"], "`shop.orders`"),
         (
             &["index-build", "--out", "x", "--data-dir", "x/data"],
-            "is inside the folder of the experiment",
+            "`--out`",
         ),
         (
             &["index-build", "ordered", "--collection", "a.b"],
@@ -97,7 +88,7 @@ fn what_is_wrong_is_said_before_anything_is_done() {
         ),
         (
             &["index-build", "--set", "index_build.disk_size=1GiB"],
-            "`server.storage` says it now",
+            "`server.storage`",
         ),
     ] {
         bench.dyno(arguments).expect(2).says(text);
@@ -106,30 +97,33 @@ fn what_is_wrong_is_said_before_anything_is_done() {
 }
 
 #[test]
-fn what_joined_servers_do_not_do_is_refused_by_name_in_a_dry_run_and_a_run() {
+fn unsupported_remedies_on_joined_servers_are_refused() {
     let bench = Bench::new();
-    for (topology, remedy, text) in [
+    for (topology, remedy, subject, hint) in [
         (
             "standalone;sharded=2x1",
             "rewrite",
-            "`index_build.remedy` on `sharded=2x1`: a collection that is part of a sharded cluster cannot be rewritten",
+            "`index_build.remedy` on `sharded=2x1`",
+            "`split=N`",
         ),
         (
             "replica-set=3",
             "compact",
-            "`index_build.remedy` on `replica-set=3`: `compact` works on the one member that is asked",
+            "`index_build.remedy` on `replica-set=3`",
+            "`rewrite`",
         ),
         (
             "sharded=2x1,key=date:ranged",
             "rewrite",
-            "so must be sharded by its hash",
+            "`sharded=2x1,key=date:ranged`",
+            "`key`",
         ),
     ] {
         let build = ["index-build", "--server", "mongod", "--topology", topology];
         for more in [&["--dry-run"][..], &[]] {
             let remedy = ["--remedy", remedy];
             let found = bench.dyno(&[&build[..], &remedy, more].concat());
-            found.expect(2).says(text);
+            found.expect(2).says(subject).says(hint);
         }
     }
     assert!(bench.entries().is_empty(), "{:?}", bench.entries());
@@ -162,11 +156,11 @@ fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
     bench
         .dyno(&["run", "p.toml", "--dry-run"])
         .expect(2)
-        .says("give it to `dyno index-build`");
+        .says("`dyno index-build`");
 }
 
 #[test]
-fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
+fn rewrite_makes_a_random_scan_sequential_and_keeps_documents() {
     let Some(bench) = tracing() else { return };
     let done = build(
         &bench,
@@ -239,7 +233,7 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     assert!(!bench.path("x/server-data").exists());
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
     assert!(page.contains("<html"), "{page}");
-    assert!(page.contains("Cost per document"), "{page}");
+    assert!(page.contains("per document"), "{page}");
     let (_, machine) = page.split_once("<h3>Machine</h3>").unwrap();
     let (machine, _) = machine.split_once("</section>").unwrap();
     assert_machine_is_told(&document["environment"], machine);
@@ -302,7 +296,8 @@ fn a_collection_of_ones_own_is_as_it_was_afterwards() {
     build(&bench, &own).expect(0);
     build(&bench, &own[..3])
         .expect(2)
-        .says("holds 4000 documents already");
+        .says("`sdu.units`")
+        .says("4000");
     let take = [
         "index-build",
         "--collection",
@@ -349,10 +344,7 @@ fn a_collection_of_ones_own_is_as_it_was_afterwards() {
         "--out",
         "fourth",
     ];
-    bench
-        .dyno(&none)
-        .expect(2)
-        .says("there is no collection `sdu.nothing`");
+    bench.dyno(&none).expect(2).says("`sdu.nothing`");
     assert!(!bench.path("fourth").exists());
 }
 
@@ -418,13 +410,13 @@ pub(crate) fn interrupted(bench: &Bench, arguments: &[&str], moment: &str) -> Op
 #[test]
 fn an_interruption_before_the_first_build_leaves_nothing() {
     let Some(bench) = tracing() else { return };
-    let exit = interrupted(&bench, &["--out", "x"], "starting the server");
+    let exit = interrupted(&bench, &["--out", "x"], "starting");
     assert_eq!(exit, Some(130));
     assert!(!bench.path("x").exists());
 }
 
 #[test]
-fn an_interruption_in_a_remedy_keeps_the_first_build_and_every_document() {
+fn interrupted_remedy_keeps_the_first_build_and_all_documents() {
     let Some(bench) = tracing() else { return };
     let data = bench.path("data");
     let data = data.to_str().unwrap();
@@ -479,7 +471,7 @@ fn a_server_that_runs_already_is_asked_as_it_is() {
         "--out",
         "x",
     ];
-    bench.dyno(&load).expect(0).says("and stay there");
+    bench.dyno(&load).expect(0).says("`sdu.units`");
     let take = |more: &[&'static str]| -> Vec<String> {
         let fixed = [
             "index-build",
@@ -511,7 +503,7 @@ fn a_server_that_runs_already_is_asked_as_it_is() {
     assert!(caveats.contains("only-page-cache-cold"), "{caveats}");
     run(take(&["--storage", "ext4 on loop:1GiB", "--out", "z"]))
         .expect(2)
-        .says("applies only to a server that dyno starts");
+        .says("`server.storage`");
     assert!(!bench.path("z").exists());
 }
 
@@ -574,7 +566,7 @@ fn remedied_on_mongod(
 }
 
 #[test]
-fn on_a_mongod_a_rewrite_makes_the_scan_of_churned_documents_sequential() {
+fn on_a_mongod_a_rewrite_makes_churned_scans_sequential() {
     // Not the score: how many blocks lie between two reads that follow each other differs from one time to the next (scores
     // of 0.77 to 0.94).
     let figure = "sequential_ratio";
@@ -585,7 +577,7 @@ fn on_a_mongod_a_rewrite_makes_the_scan_of_churned_documents_sequential() {
 }
 
 #[test]
-fn on_a_mongod_documents_of_which_half_migrated_are_read_at_random_until_they_are_rewritten() {
+fn on_a_mongod_a_rewrite_makes_migrated_scans_sequential() {
     let figure = "sequential_ratio";
     let Some((before, after)) = remedied_on_mongod("migrated", "rewrite", "30000", figure) else {
         return;
@@ -594,7 +586,7 @@ fn on_a_mongod_documents_of_which_half_migrated_are_read_at_random_until_they_ar
 }
 
 #[test]
-fn on_a_mongod_documents_that_were_loaded_in_any_order_are_read_in_order() {
+fn on_a_mongod_loaded_documents_are_read_in_order() {
     for (layout, remedy) in [
         ("ordered", "compact"),
         ("shuffled", "dump"),

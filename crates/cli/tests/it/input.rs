@@ -21,7 +21,8 @@ fn refused(arguments: &[&str]) -> Finished {
 fn an_unknown_workload_names_the_nearest_one() {
     refused(&["run", "90read10updates"])
         .says("error: ")
-        .says("hint: did you mean `90read10update`?");
+        .says("hint: ")
+        .says("`90read10update`");
 }
 
 #[test]
@@ -61,8 +62,10 @@ fn values_out_of_range_are_refused_together() {
     refused(&["run", "a", "--clients", "0", "--tolerate-errors", "2"])
         .says("clients")
         .says("tolerated");
-    refused(&["run", "a", "--tolerate-errors", "150%"]).says("`1.5`, but must be 0 to 1");
-    refused(&["run", "a", "--tolerate-errors", "few"]).says("such as `1%` or `0.01`");
+    refused(&["run", "a", "--tolerate-errors", "150%"])
+        .says("`client.tolerated_error_ratio`")
+        .says("`1.5`");
+    refused(&["run", "a", "--tolerate-errors", "few"]).says("`0.01`");
     refused(&["run", "a", "--schedule", "poisson"]).says("`--rate`");
 }
 
@@ -83,7 +86,7 @@ fn a_connection_string_that_is_wrong_does_not_show_its_password() {
 }
 
 #[test]
-fn options_of_a_connection_string_that_are_not_honoured_are_refused_by_name() {
+fn unsupported_connection_string_options_are_refused_by_name() {
     refused(&[
         "run",
         "a",
@@ -94,7 +97,7 @@ fn options_of_a_connection_string_that_are_not_honoured_are_refused_by_name() {
 }
 
 #[test]
-fn a_connection_string_in_the_wrong_place_does_not_show_its_password() {
+fn misplaced_connection_string_does_not_show_its_password() {
     for arguments in [
         &["run", "a", "-p", "mongodb://u:s3cret@h/x"][..],
         &["run", "a", "mongodb://u:s3cret@h/x"],
@@ -107,8 +110,8 @@ fn a_connection_string_in_the_wrong_place_does_not_show_its_password() {
 }
 
 #[test]
-fn a_time_series_finer_than_the_windows_is_refused_before_the_run() {
-    let finished = refused(&[
+fn time_series_finer_than_the_windows_is_refused() {
+    refused(&[
         "ycsb",
         "run",
         "mongodb",
@@ -120,12 +123,8 @@ fn a_time_series_finer_than_the_windows_is_refused_before_the_run() {
         "measurementtype=timeseries",
         "-p",
         "timeseries.granularity=50",
-    ]);
-    assert!(
-        finished.stderr.contains("finer than the recording windows"),
-        "{}",
-        finished.stderr
-    );
+    ])
+    .says("`timeseries.granularity=50`");
 }
 
 #[test]
@@ -143,7 +142,7 @@ fn problems_of_form_and_of_range_are_reported_together() {
 }
 
 #[test]
-fn what_clap_refuses_is_bad_input_too() {
+fn clap_errors_are_bad_input() {
     refused(&["run"]);
     refused(&["run", "a", "--unknown"]).says("--unknown");
     refused(&["dance"]);
@@ -152,25 +151,23 @@ fn what_clap_refuses_is_bad_input_too() {
 #[test]
 fn the_shell_of_ycsb_is_refused_by_name() {
     refused(&["ycsb", "shell", "mongodb"])
-        .says("`shell` is not supported")
+        .says("`shell`")
         .says("hint: ");
 }
 
 #[test]
-fn loading_into_a_server_that_is_thrown_away_is_refused() {
+fn loading_into_a_temporary_server_is_refused() {
     refused(&["load", "a"]).says("--data-dir");
 }
 
 #[test]
 fn a_report_needs_a_run() {
-    refused(&["report", "."])
-        .says("is not a run directory")
-        .says("hint: ");
-    refused(&["report", "no-such-folder"]).says("no such folder");
+    refused(&["report", "."]).says("`run.json`").says("hint: ");
+    refused(&["report", "no-such-folder"]).says("`no-such-folder`");
 }
 
 #[test]
-fn a_broken_document_is_bad_input_whatever_it_is_of() {
+fn broken_documents_of_every_kind_are_bad_input() {
     for file in [
         "run.json",
         "experiment.json",
@@ -183,13 +180,13 @@ fn a_broken_document_is_bad_input_whatever_it_is_of() {
         bench
             .dyno(&["report", "."])
             .expect(2)
-            .says(&format!("cannot understand `./{file}`"))
+            .says(&format!("`./{file}`"))
             .says("hint: ");
     }
 }
 
 #[test]
-fn a_dry_run_prints_a_plan_that_gives_itself_and_leaves_nothing() {
+fn dry_run_prints_a_plan_that_reproduces_itself() {
     let bench = Bench::new();
     let arguments = [
         "run",
@@ -300,7 +297,7 @@ fn help_version_completions_and_manual_are_data() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_fault() {
+fn closed_standard_output_is_not_an_error() {
     let bench = Bench::new();
     let mut child = bench
         .command(&["completions", "zsh"])

@@ -24,7 +24,7 @@ fn secondary(silent: &[TcpListener]) -> u16 {
 }
 
 #[test]
-fn a_search_for_the_primary_of_a_silent_replica_set_ends_at_once() {
+fn interrupt_ends_the_search_for_a_primary_at_once() {
     for command in [
         &["run", "a"][..],
         &["run", "a", "--backend", "driver"],

@@ -94,7 +94,7 @@ fn assert_each_is_seen(bench: &Bench, folder: &str, report: &Value) {
 }
 
 #[test]
-fn an_index_is_built_on_a_replica_set_whose_members_are_restarted_and_rewritten() {
+fn index_is_built_on_a_rewritten_replica_set() {
     let Some((lab, mongod)) = lab() else { return };
     let bench = &lab.bench;
     let set = ["--topology", "replica-set=2+1", "--untraced", "0"];
@@ -119,7 +119,7 @@ fn an_index_is_built_on_a_replica_set_whose_members_are_restarted_and_rewritten(
 }
 
 #[test]
-fn an_index_is_built_through_a_router_on_shards_that_are_seen_one_by_one() {
+fn index_is_built_through_a_router_and_seen_on_every_shard() {
     let Some((lab, mongod)) = lab() else { return };
     let bench = &lab.bench;
     let (router, is_double) = router(&lab);

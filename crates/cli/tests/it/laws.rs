@@ -17,7 +17,7 @@ fn assert_law_at_each_rate(server: &[&str]) {
     let finished = bench
         .dyno(&[&throttled[..], &short, &told, server].concat())
         .expect(0);
-    let law = "response time, R = N/X − Z";
+    let law = "R = N/X − Z";
     assert!(finished.stdout.contains(law), "{}", finished.stdout);
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
     assert!(page.contains("id=\"plot-response-time-law\""));
@@ -41,7 +41,7 @@ fn assert_law_at_each_rate(server: &[&str]) {
 }
 
 #[test]
-fn a_sweep_over_target_rates_checks_the_response_time_law_at_each() {
+fn response_time_law_holds_on_the_embedded_server_at_each_rate() {
     if or_skip(embedded_program()).is_some() {
         assert_law_at_each_rate(&["--server", "embedded"]);
     }

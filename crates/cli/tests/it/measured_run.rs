@@ -133,8 +133,11 @@ fn a_run_can_be_rendered_again_in_every_format() {
     // One screen, which says where the rest is.
     let lines = printed.stdout.lines().count();
     assert!((10..=45).contains(&lines), "{}", printed.stdout);
-    let rest = "\nThe whole report: `dyno report r --full`, or r/report.html\n";
-    assert!(printed.stdout.ends_with(rest), "{}", printed.stdout);
+    let rest = printed.stdout.lines().last().unwrap();
+    assert!(
+        rest.contains("`dyno report r --full`") && rest.contains("r/report.html"),
+        "{rest}"
+    );
     let full = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(full.lines().count() > 60, "{full}");
     bench.dyno(&["report", "r", "-o", "whole.txt"]).expect(0);
@@ -191,16 +194,13 @@ fn behind(program: &str) -> (bool, Vec<String>) {
 }
 
 #[test]
-fn a_program_that_passes_connections_on_is_not_taken_for_the_server() {
+fn port_forwarder_is_not_mistaken_for_the_server() {
     assert_eq!(behind("mongod"), (true, vec![]));
     assert_eq!(behind("ssh"), (false, vec![]));
     let (is_local, missing) = behind("docker-proxy");
     assert!(is_local);
     assert_eq!(missing.len(), 1, "{missing:?}");
-    assert!(
-        missing[0].contains("belongs to `docker-proxy`, which forwards connections"),
-        "{missing:?}"
-    );
+    assert!(missing[0].contains("`docker-proxy`"), "{missing:?}");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn runs_that_start_together_have_folders_of_their_own() {
 }
 
 #[test]
-fn verbose_tells_the_details_of_connections() {
+fn verbose_prints_connections() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let finished = bench
         .dyno(&reads(&responder.uri(), &["--operations", "10", "-v"]))
@@ -246,7 +246,7 @@ fn failures_beyond_the_tolerated_share_make_the_exit_status_1() {
     let strict = bench
         .dyno(&reads(&responder.uri(), &arguments))
         .expect(1)
-        .says("of 1000 operations failed");
+        .says(" of 1000 ");
     let measure = phase(&strict.json(), "measure").clone();
     let failed = measure["errors"]["server_11600"].as_u64().unwrap();
     assert_eq!(failed, 50);
@@ -257,7 +257,7 @@ fn failures_beyond_the_tolerated_share_make_the_exit_status_1() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_operations_with_any_number_of_clients() {
+fn seed_fixes_the_operations_for_any_number_of_clients() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let counts = |seed: &str, clients: &str| {
@@ -320,7 +320,7 @@ fn an_open_loop_offers_its_rate_and_says_what_became_of_it() {
 }
 
 #[test]
-fn the_skew_is_that_of_the_measure_phase_alone() {
+fn skew_counts_the_measure_phase_only() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let arguments = ["--rate", "1000", "--duration", "2s", "--format", "json"];
     let mut arguments = reads(&responder.uri(), &arguments)
@@ -463,7 +463,7 @@ fn a_report_into_a_device_does_not_replace_it() {
     bench
         .dyno(&["report", "r", "--output", "/dev/full"])
         .expect(3)
-        .says("cannot write `/dev/full`");
+        .says("`/dev/full`");
     let kind = std::fs::metadata("/dev/full").unwrap().file_type();
     assert!(!kind.is_file());
     std::os::unix::fs::symlink("there.md", bench.path("link.md")).unwrap();
@@ -509,13 +509,14 @@ fn a_killed_run_is_readable_up_to_its_last_window() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_the_surroundings_and_leaves_nothing() {
+fn unreachable_server_is_an_environment_error() {
     let bench = Bench::new();
     let port = free_port();
     let uri = format!("mongodb://me:secret@127.0.0.1:{port}/");
     let finished = bench.dyno(&reads(&uri, &["--operations", "5"])).expect(3);
     let finished = finished
-        .says("error: cannot connect")
+        .says("error: ")
+        .says(&format!("`127.0.0.1:{port}`"))
         .says("caused by: ")
         .says("hint: ");
     assert!(!finished.stderr.contains("secret"));
@@ -523,7 +524,7 @@ fn a_server_that_is_not_there_is_the_surroundings_and_leaves_nothing() {
 }
 
 #[test]
-fn a_server_that_goes_away_ends_the_run_and_keeps_what_was_measured() {
+fn lost_server_ends_the_run_and_keeps_the_measurements() {
     let (bench, mut responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let mut child = bench.spawn(&reads(
@@ -573,7 +574,7 @@ fn a_folder_that_holds_a_run_is_not_touched() {
     bench
         .dyno(&arguments)
         .expect(2)
-        .says("already holds a run")
+        .says("`run.json`")
         .says("--out");
     assert_eq!(std::fs::read(bench.path("r/run.json")).unwrap(), before);
 }
@@ -606,7 +607,7 @@ impl Drop for SmallDisk<'_> {
 }
 
 #[test]
-fn a_full_disk_is_told_before_the_run_starts() {
+fn full_disk_is_reported_before_the_run_starts() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     // No room at all, and room for the first file only.
@@ -638,7 +639,7 @@ fn a_disk_that_fills_up_ends_the_run_and_keeps_what_fits() {
         .dyno(&reads(&uri, &["--duration", "10m", "--out", "disk/r"]))
         .expect(3);
     finished
-        .says("cannot record the run")
+        .says("cannot record")
         .says("No space left on device")
         .says("free space");
     let document = bench
@@ -665,7 +666,7 @@ fn a_responder_whose_port_is_taken_says_so() {
     bench
         .dyno(&["responder", "--port", port])
         .expect(3)
-        .says(&format!("cannot listen on port {port}"))
+        .says(port)
         .says("--port");
 }
 
@@ -709,7 +710,7 @@ fn a_selfcheck_is_kept_and_goes_into_later_runs() {
 }
 
 #[test]
-fn a_trace_window_keeps_what_another_program_saw() {
+fn trace_window_keeps_the_output_of_another_program() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let trace =
         "trap 'echo asked; exit 0' INT; echo $DYNO_CLIENT_PID; while :; do sleep 0.02; done";
@@ -745,7 +746,7 @@ fn a_trace_window_keeps_what_another_program_saw() {
 }
 
 #[test]
-fn a_watching_program_that_is_missing_is_told_before_anything_starts() {
+fn missing_trace_program_is_refused_before_the_run() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     std::fs::write(
         bench.path("plan.toml"),
@@ -755,12 +756,12 @@ fn a_watching_program_that_is_missing_is_told_before_anything_starts() {
     bench
         .dyno(&["run", "plan.toml", "--uri", &responder.uri(), "--out", "r"])
         .expect(3)
-        .says("cannot find the program `no-such-program`");
+        .says("`no-such-program`");
     assert!(!bench.path("r").exists());
 }
 
 #[test]
-fn a_trace_may_be_any_shell_command_and_one_that_fails_is_a_caveat() {
+fn trace_takes_any_shell_command_and_reports_its_failure() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let run = |command: &str, folder: &str| {
         let window = ["--duration", "500ms", "--format", "json"];
@@ -771,11 +772,11 @@ fn a_trace_may_be_any_shell_command_and_one_that_fails_is_a_caveat() {
     let told = |finished: Finished| {
         let document = finished.expect(0).json();
         let caveats = document["caveats"].as_array().unwrap().clone();
-        let messages = caveats
+        let failed = caveats
             .iter()
-            .filter_map(|caveat| caveat["message"].as_str());
-        let trace = messages.filter(|message| message.starts_with("trace `trace`"));
-        trace.map(str::to_owned).collect::<Vec<String>>()
+            .filter(|caveat| caveat["code"] == "trace-failed");
+        let faults = failed.filter_map(|caveat| caveat["values"]["fault"].as_str());
+        faults.map(str::to_owned).collect::<Vec<String>>()
     };
     for command in ["FOO=1 sleep 600", "cd / && sleep 600"] {
         assert_eq!(told(run(command, command)), Vec::<String>::new());
@@ -785,7 +786,7 @@ fn a_trace_may_be_any_shell_command_and_one_that_fails_is_a_caveat() {
     assert!(failed[0].contains("not found"), "{failed:?}");
     run("no-such-program", "missing")
         .expect(3)
-        .says("cannot find the program `no-such-program`");
+        .says("`no-such-program`");
     assert!(!bench.path("missing").exists());
 }
 
@@ -814,7 +815,7 @@ fn nothing_of_a_trace_is_left_when_the_program_is_killed() {
 }
 
 #[test]
-fn a_limit_for_the_size_of_files_ends_the_run_as_a_full_disk_does() {
+fn file_size_limit_ends_the_run_like_a_full_disk() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let run = reads(&uri, &["--duration", "10m", "--out", "r"]);
@@ -831,9 +832,7 @@ fn a_limit_for_the_size_of_files_ends_the_run_as_a_full_disk_does() {
     .concat();
     let mut command = bench.command_of(std::path::Path::new("bash"), &limited);
     let finished = Finished::from(command.output().unwrap()).expect(3);
-    finished
-        .says("cannot record the run")
-        .says("File too large");
+    finished.says("cannot record").says("File too large");
     let document = bench.dyno(&["report", "r", "--format", "json"]);
     assert_ne!(document.expect(0).json()["status"], "complete");
 }

@@ -51,7 +51,7 @@ const OPTIONAL: &[(Metric, &str)] = &[
 ];
 
 #[test]
-fn all_metrics_that_have_a_name_are_produced_or_said_to_be_optional() {
+fn every_named_metric_is_produced_or_optional() {
     let Some(mongod) = or_skip(mongod_program()) else {
         return;
     };

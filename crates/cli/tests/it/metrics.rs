@@ -18,7 +18,7 @@ fn value(text: &str, sample: &str) -> Option<f64> {
 }
 
 #[test]
-fn a_run_is_told_while_it_goes_on_and_its_counters_rise() {
+fn counters_rise_while_a_run_is_in_progress() {
     let (bench, responder) = (
         Bench::new(),
         Responder::with_documents(&["--fault", "error=11600:10"]),
@@ -76,7 +76,7 @@ fn a_run_is_told_while_it_goes_on_and_its_counters_rise() {
 }
 
 #[test]
-fn the_format_follows_the_request_and_other_paths_are_not_there() {
+fn metrics_format_follows_the_accept_header() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let more = [
@@ -114,7 +114,7 @@ fn the_format_follows_the_request_and_other_paths_are_not_there() {
 }
 
 #[test]
-fn whoever_reads_slowly_or_not_at_all_holds_up_no_run() {
+fn slow_readers_do_not_delay_the_run() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let more = [
@@ -160,7 +160,7 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_token_is_needed_once_it_is_set_and_is_written_nowhere() {
+fn token_is_required_and_never_written() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let more = [
@@ -200,7 +200,7 @@ fn a_token_is_needed_once_it_is_set_and_is_written_nowhere() {
 }
 
 #[test]
-fn an_endpoint_that_cannot_be_had_ends_the_command_before_anything_is_done() {
+fn unusable_endpoint_ends_the_command_before_it_starts() {
     let bench = Bench::new();
     let run = |more: &[&str]| bench.dyno(&[&["run", "a"], more].concat());
     run(&["--metrics", "0.0.0.0:9464"])
@@ -231,7 +231,7 @@ fn an_endpoint_that_cannot_be_had_ends_the_command_before_anything_is_done() {
 }
 
 #[test]
-fn what_is_refused_is_told_before_the_endpoint_is_opened() {
+fn bad_input_is_refused_before_the_endpoint_opens() {
     let bench = Bench::new();
     let exporter = "name = \"node\"\nurl = \"https://localhost:9100/metrics\"\ntoken_file = \"no-such-file\"\n";
     let plan = format!("base = \"c\"\n[[observe.exporters]]\n{exporter}");
@@ -258,7 +258,7 @@ fn what_is_refused_is_told_before_the_endpoint_is_opened() {
 }
 
 #[test]
-fn an_experiment_is_told_over_all_of_its_runs() {
+fn metrics_cover_all_runs_of_an_experiment() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let arguments = [

@@ -100,7 +100,7 @@ fn a_server_that_was_silent_is_an_outage_without_a_cause() {
 }
 
 #[test]
-fn a_client_that_stood_still_says_so_and_blames_no_server() {
+fn stopped_client_is_a_caveat_and_the_cause_of_the_outage() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let child = begun(&bench, &responder.uri());
     signal(&child, "STOP");

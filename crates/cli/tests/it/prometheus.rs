@@ -250,7 +250,7 @@ fn queries_of(panel: &Value, dashboard: &str, usual: &str) -> Vec<Asked> {
 }
 
 #[test]
-fn every_query_of_every_dashboard_finds_what_a_healthy_run_and_a_machine_report() {
+fn every_dashboard_query_finds_data_on_a_healthy_run() {
     let programs = (
         or_skip(program("prometheus")),
         or_skip(program("prometheus-node-exporter")),
@@ -304,7 +304,7 @@ fn every_query_of_every_dashboard_finds_what_a_healthy_run_and_a_machine_report(
 
 /// The configuration that the role `observers` writes for the inventory, read by a Prometheus.
 #[test]
-fn the_prometheus_of_the_ansible_role_reads_the_run_and_each_machine() {
+fn ansible_prometheus_scrapes_the_run_and_every_host() {
     let ansible = project_dir().join(".cache/python/bin/ansible");
     let is_there = ansible.exists().then_some(());
     let missing = || Skip::new("no Ansible", "run `scripts/setup.sh test`");

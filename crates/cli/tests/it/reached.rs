@@ -65,7 +65,7 @@ fn a_run_reaches_its_secured_servers_by_their_address(of_mongod: bool) {
         let secured = ["--auth", "--tls", "--set", LISTEN, "--backend", backend];
         let run = ["run", "a", "--out", backend];
         let ended = dyno(&bench, &server, &[&run[..], &SMALL, &secured].concat()).expect(0);
-        assert!(!ended.stderr.contains("no password"), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("`--auth --tls`"), "{}", ended.stderr);
         let document = ended.json();
         assert!(run_schema().is_valid(&document));
         let address = document["server"]["members"][0]["address"]
@@ -74,11 +74,9 @@ fn a_run_reaches_its_secured_servers_by_their_address(of_mongod: bool) {
         assert!(address.starts_with(HOST), "{address}");
         let verdict = verdict(&document);
         assert_eq!(verdict["level"], "pass", "{verdict}");
+        // Not only on loopback.
         assert!(
-            verdict["found"]
-                .as_str()
-                .unwrap()
-                .contains("with a password"),
+            verdict["found"].as_str().unwrap().contains(HOST),
             "{verdict}"
         );
         let left = names(&bench.path(backend));
@@ -103,24 +101,25 @@ fn a_run_reaches_its_secured_mongod_by_its_address() {
 }
 
 #[test]
-fn a_server_that_strangers_reach_is_a_warning_and_a_failing_check_of_the_run() {
+fn open_server_is_a_warning_and_a_failing_check() {
     let Some((bench, server)) = bench(false) else {
         return;
     };
     let run = ["run", "a", "--out", "open", "--set", LISTEN];
     let ended = dyno(&bench, &server, &[&run[..], &SMALL].concat()).expect(0);
     assert_eq!(
-        ended.stderr.matches("asks for no password").count(),
+        ended.stderr.matches("`--auth --tls`").count(),
         1,
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("`--auth --tls`"), "{}", ended.stderr);
     let document = ended.json();
     let verdict = verdict(&document);
     assert_eq!(verdict["level"], "fail", "{verdict}");
-    let found = format!("OPEN ON {HOST} WITHOUT A PASSWORD");
-    assert_eq!(verdict["found"], found.as_str());
+    assert!(
+        verdict["found"].as_str().unwrap().contains(HOST),
+        "{verdict}"
+    );
     let nowhere = [
         "run",
         "a",
@@ -131,7 +130,7 @@ fn a_server_that_strangers_reach_is_a_warning_and_a_failing_check_of_the_run() {
     ];
     dyno(&bench, &server, &[&nowhere[..], &SMALL].concat())
         .expect(3)
-        .says("cannot listen on 10.78.0.77");
+        .says("10.78.0.77");
     assert!(!bench.path("nowhere/run.json").exists());
     assert_nothing_runs(&bench);
 }
@@ -158,14 +157,11 @@ fn a_standing_server_is_seen_by_the_doctor(of_mongod: bool) {
     assert_eq!(doctor()["level"], "unknown");
     dyno(&bench, &server, &start)
         .expect(0)
-        .says("asks for no password");
+        .says("`--auth --tls`");
     let open = doctor();
     assert_eq!(open["level"], "fail", "{open}");
     assert!(
-        open["found"]
-            .as_str()
-            .unwrap()
-            .contains("WITHOUT A PASSWORD"),
+        open["found"].as_str().unwrap().contains("0.0.0.0"),
         "{open}"
     );
     assert!(
@@ -181,7 +177,7 @@ fn a_standing_server_is_seen_by_the_doctor(of_mongod: bool) {
     let secured = [&start[..], &["--auth", "--tls"]].concat();
     let started = dyno(&bench, &server, &secured).expect(0);
     assert!(
-        !started.stderr.contains("no password"),
+        !started.stderr.contains("`--auth --tls`"),
         "{}",
         started.stderr
     );
@@ -200,19 +196,19 @@ fn a_standing_server_is_seen_by_the_doctor(of_mongod: bool) {
     let (before, after) = uri.split_once('@').unwrap();
     let (name, password) = before.rsplit_once(':').unwrap();
     let wrong = run(&format!("{name}:not-{password}@{after}"), "wrong", 3);
-    let wrong = wrong.says("does not accept the credentials of user `dyno`");
+    let wrong = wrong.says("`dyno`").says("`admin`");
     assert!(!wrong.stderr.contains(password), "{}", wrong.stderr);
     add_address("10.78.0.9");
     run(&uri.replace("@10.78.0.1:", "@10.78.0.9:"), "name", 3)
-        .says("cannot establish TLS with `10.78.0.9:")
-        .says("connect by the name in the certificate");
+        .says("TLS with `10.78.0.9:")
+        .says("`tlsAllowInvalidHostnames=true`");
     let system = uri
         .split('&')
         .filter(|part| !part.starts_with("tlsCAFile="));
-    run(&system.collect::<Vec<_>>().join("&"), "foreign", 3).says("set `tlsCAFile`");
+    run(&system.collect::<Vec<_>>().join("&"), "foreign", 3).says("`tlsCAFile`");
     let plain = uri.split('&').filter(|part| !part.starts_with("tls"));
     let plain = run(&plain.collect::<Vec<_>>().join("&"), "plain", 3);
-    plain.says("add `tls=true`");
+    plain.says("`tls=true`");
     for out in ["wrong", "name", "foreign", "plain"] {
         assert!(!bench.path(out).join("run.json").exists(), "{out}");
     }

@@ -103,7 +103,7 @@ fn values_are_checked_when_the_plan_asks_for_it() {
     bench
         .dyno(&small("a", &checked))
         .expect(3)
-        .says("was not written with `data.integrity`")
+        .says("`data.integrity`")
         .says("--fresh");
     let fresh = [&checked[..], &["--fresh"]].concat();
     let document = bench.dyno(&small("a", &fresh)).expect(0).json();
@@ -111,7 +111,7 @@ fn values_are_checked_when_the_plan_asks_for_it() {
 }
 
 #[test]
-fn a_second_run_takes_the_data_and_refuses_what_the_first_one_changed() {
+fn second_run_reuses_the_data_and_refuses_changed_data() {
     let Some(server) = or_skip(embedded()) else {
         return;
     };
@@ -122,7 +122,7 @@ fn a_second_run_takes_the_data_and_refuses_what_the_first_one_changed() {
     let again = bench
         .dyno(&small("a", &aimed))
         .expect(0)
-        .says("nothing to load")
+        .says(" 300 ")
         .json();
     assert_eq!(
         again["phases"].as_array().unwrap().len(),
@@ -134,11 +134,11 @@ fn a_second_run_takes_the_data_and_refuses_what_the_first_one_changed() {
     assert!(inserted > 0);
     let found = 300 + inserted;
     let runs = names(&bench.path("runs")).len();
-    let refused = bench
+    bench
         .dyno(&small("a", &aimed))
         .expect(3)
-        .says(&format!("holds {found} documents, the plan assumes 300"));
-    refused
+        .says(&format!(" {found} "))
+        .says(" 300")
         .says(&format!("`--records {found}`"))
         .says("--fresh");
     assert_eq!(
@@ -169,7 +169,7 @@ fn a_second_run_takes_the_data_and_refuses_what_the_first_one_changed() {
 }
 
 #[test]
-fn other_documents_are_refused_with_what_was_found() {
+fn documents_of_another_shape_are_refused_with_the_difference() {
     let Some(server) = or_skip(embedded()) else {
         return;
     };
@@ -177,13 +177,10 @@ fn other_documents_are_refused_with_what_was_found() {
     let uri = server.uri();
     bench.dyno(&small("a", &["--uri", &uri])).expect(0);
     for (property, found) in [
-        (
-            "fieldcount=3",
-            "documents have 10 fields, but the plan has 3",
-        ),
-        ("fieldlength=50", "has 100 bytes, but the plan has 50"),
-        ("insertorder=ordered", "looks hashed"),
-        ("fieldnameprefix=f", "has no field `f0`"),
+        ("fieldcount=3", "10 fields"),
+        ("fieldlength=50", "100 bytes"),
+        ("insertorder=ordered", "hashed"),
+        ("fieldnameprefix=f", "`f0`"),
     ] {
         bench
             .dyno(&small("a", &["--uri", &uri, "-p", property]))
@@ -220,27 +217,24 @@ fn a_load_that_was_cut_short_is_completed() {
     bench
         .dyno(&small("a", &["--uri", &uri, "--no-load"]))
         .expect(3)
-        .says("holds 100 documents, the plan assumes 300");
+        .says(" 100 ")
+        .says(" 300");
     let whole = bench
         .dyno(&small("a", &["--uri", &uri, "--format", "json"]))
         .expect(0);
-    assert!(
-        whole.stderr.contains("loading the rest"),
-        "{}",
-        whole.stderr
-    );
+    assert!(whole.stderr.contains("100 of 300"), "{}", whole.stderr);
     assert_eq!(whole.json()["server"]["documents"], 300);
     bench
         .dyno(&["load", "a", "--records", "300", "--uri", &uri])
         .expect(0)
-        .says("nothing to load");
+        .says(" 300 ");
     bench
         .dyno(&small("a", &["--uri", &uri, "--no-load"]))
         .expect(0);
 }
 
 #[test]
-fn data_in_a_folder_of_ones_own_is_kept() {
+fn data_dir_is_kept_after_the_run() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -280,7 +274,7 @@ fn data_in_a_folder_of_ones_own_is_kept() {
 }
 
 #[test]
-fn wrong_credentials_are_told_without_showing_them() {
+fn wrong_credentials_are_refused_without_printing_them() {
     let Some(server) = or_skip(embedded_with(|options| options.auth = true)) else {
         return;
     };
@@ -290,9 +284,7 @@ fn wrong_credentials_are_told_without_showing_them() {
         let finished = bench
             .dyno(&small("a", &["--uri", &uri, "--backend", backend]))
             .expect(3);
-        let finished = finished
-            .says("does not accept the credentials of user `me`")
-            .says("hint: ");
+        let finished = finished.says("`me`").says("`admin`").says("hint: ");
         assert!(!finished.stderr.contains("secret"), "{}", finished.stderr);
     }
     assert!(bench.entries().is_empty(), "{:?}", bench.entries());
@@ -311,18 +303,19 @@ fn a_missing_embedded_server_says_how_to_get_it() {
         .output();
     Finished::from(output.unwrap())
         .expect(3)
-        .says("cannot find `secantusd-rs`")
-        .says("hint: build the embedded server: run `scripts/setup.sh embedded`");
+        .says("`secantusd-rs`")
+        .says("hint: ")
+        .says("`scripts/setup.sh embedded`");
     assert_eq!(bench.entries(), ["dyno"]);
     bench
         .dyno(&["run", "a", "--embedded-server", "/no/such/program"])
         .expect(3)
-        .says("is not an executable file");
+        .says("`/no/such/program`");
     assert_eq!(bench.entries(), ["dyno"]);
 }
 
 #[test]
-fn an_interrupt_while_the_server_is_ours_stops_it_and_saves_the_run() {
+fn interrupt_stops_our_server_and_saves_the_run() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -391,7 +384,7 @@ fn a_killed_run_leaves_no_server_and_a_readable_record() {
 }
 
 #[test]
-fn a_server_that_ends_during_the_run_is_told_with_its_last_words() {
+fn server_that_dies_in_a_run_is_reported_with_its_output() {
     if or_skip(embedded_program()).is_none() {
         return;
     }
@@ -421,8 +414,8 @@ fn a_server_that_ends_during_the_run_is_told_with_its_last_words() {
     assert!(killed.unwrap().success());
     let finished = Finished::from(child.wait_with_output().unwrap()).expect(3);
     finished
-        .says("the server ended by itself")
-        .says("the server's last output")
+        .says("(signal: 9")
+        .says("last output")
         .says("dyno report r");
     assert!(!bench.path("r/server-data").exists());
     let document = bench

@@ -105,7 +105,7 @@ fn document(hosts: &Hosts) -> Value {
 }
 
 #[test]
-fn latencies_between_hosts_are_true_though_their_clocks_are_seconds_apart() {
+fn latencies_are_true_between_hosts_with_skewed_clocks() {
     let Some(hosts) = Hosts::new() else { return };
     let finished = hosts.dyno(&[
         "--messages",
@@ -190,8 +190,7 @@ fn latencies_between_hosts_are_true_though_their_clocks_are_seconds_apart() {
         .dyno(&["report", "x", "--format", "markdown"])
         .expect(0);
     assert!(
-        report.stdout.contains("ahead of this one, ±")
-            && report.stdout.contains("- Clocks of other hosts: ")
+        report.stdout.contains("±")
             && report.stdout.contains("Machine ahead")
             && report.stdout.contains("Machine behind"),
         "{}",
@@ -212,7 +211,7 @@ fn one_host_beside_this_one_shares_its_clock() {
 }
 
 #[test]
-fn messages_are_measured_on_a_host_whose_machine_cannot_be_looked_at() {
+fn host_with_an_unreadable_machine_still_measures() {
     let Some(hosts) = Hosts::new() else { return };
     let finished = hosts
         .dyno(&[
@@ -224,13 +223,10 @@ fn messages_are_measured_on_a_host_whose_machine_cannot_be_looked_at() {
             "2",
         ])
         .expect(0);
-    let said = "host `hidden`: its machine cannot be looked at: no such command; it is not part of the record";
-    assert_eq!(
-        finished.stderr.matches(said).count(),
-        1,
-        "{}",
-        finished.stderr
-    );
+    // Once, not for each repetition.
+    let said = finished.stderr.matches("no such command");
+    assert_eq!(said.count(), 1, "{}", finished.stderr);
+    finished.says("`hidden`");
     let found = document(&hosts);
     assert_eq!(found["cells"].as_array().unwrap().len(), 2);
     assert!(
@@ -245,12 +241,9 @@ fn a_host_that_cannot_be_used_is_named_with_what_ssh_says() {
     for (host, text) in [
         (
             "gone",
-            "host `gone`: ssh: connect to host gone port 22: No route to host",
+            "`gone`: ssh: connect to host gone port 22: No route to host",
         ),
-        (
-            "unwilling",
-            "host `unwilling`: its session begins with `this account is not available`",
-        ),
+        ("unwilling", "`this account is not available`"),
     ] {
         hosts
             .dyno(&["--messages", "100", "--producer-host", host])
@@ -265,14 +258,11 @@ fn a_host_that_cannot_be_used_is_named_with_what_ssh_says() {
         "--host-drivers",
         "/nowhere",
     ];
-    hosts
-        .dyno(&elsewhere)
-        .expect(2)
-        .says("driver `wire` cannot run: on `a`");
+    hosts.dyno(&elsewhere).expect(2).says("`wire`").says("`a`");
     hosts
         .dyno(&["--producer-host", "a b"])
         .expect(2)
-        .says("`tail.producer_host` is not a host name");
+        .says("`tail.producer_host`");
 }
 
 #[test]
@@ -286,7 +276,7 @@ fn a_host_whose_controller_is_killed_is_left_clean() {
 }
 
 #[test]
-fn an_interruption_at_the_terminal_keeps_what_other_hosts_measured() {
+fn terminal_interrupt_keeps_messages_from_other_hosts() {
     let Some(hosts) = Hosts::new() else { return };
     let child = hosts.endless();
     let id = child.id();

@@ -80,7 +80,7 @@ fn comparisons(document: &Value, purpose: &str) -> usize {
 }
 
 #[test]
-fn the_settings_that_count_are_found_confirmed_and_told() {
+fn search_finds_and_confirms_the_settings_that_matter() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
     let more = ["--budget", "75s", "--margin", "10%"];
@@ -126,7 +126,7 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
 }
 
 #[test]
-fn a_shorter_p99_is_found_at_a_rate_and_cpu_time_that_no_run_tells_is_an_error() {
+fn search_shortens_p99_and_refuses_a_goal_without_cpu_time() {
     go_before_others();
     let bench = Bench::new();
     // A command takes 18 ms as it is, and 2 ms with the best value; one begins every 25 ms.
@@ -158,15 +158,15 @@ fn a_shorter_p99_is_found_at_a_rate_and_cpu_time_that_no_run_tells_is_an_error()
     assert!(ratio < 0.5 && high < 1.0, "{answer:#}");
     assert_eq!(threads(&uri), 4);
     let text = bench.dyno(&["report", name]).expect(0).stdout;
-    assert!(text.contains("p99 response, tuned / before"), "{text}");
+    assert!(text.contains("tuned / before"), "{text}");
     // Twelve commands are far less than a tick of the kernel's clock of CPU time.
     let arguments = replaced(arguments, &[("p99", "cpu"), ("t", "cpu")]);
     let refused = bench.dyno(&arguments).expect(3);
-    refused.says("a run does not tell the goal");
+    refused.says("`read`").says("hint: ");
 }
 
 #[test]
-fn what_fails_is_given_up_and_put_back() {
+fn failing_settings_are_given_up_and_restored() {
     go_before_others();
     let bench = Bench::new();
     // A command takes 3 ms as it is, 9 ms with one thread, and all fail with more than 8.
@@ -204,11 +204,7 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
     let longer = [("500ms", "5s"), ("t", "long")];
     let arguments = replaced(against(uri, &knobs), &longer);
     let found = bench.dyno(&arguments).expect(0);
-    assert!(
-        found.stderr.contains("certainly worse after 3.0 s"),
-        "{}",
-        found.stderr
-    );
+    assert!(found.stderr.contains("after 3.0 s"), "{}", found.stderr);
     let found = found.json();
     let mut caveats = found["caveats"].as_array().unwrap().iter();
     assert!(!caveats.any(|caveat| caveat["kind"] == "partial"));
@@ -242,7 +238,7 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
 }
 
 #[test]
-fn what_is_too_slow_is_ended_after_a_window() {
+fn slow_settings_end_after_one_window() {
     go_before_others();
     let bench = Bench::new();
     // A command takes 0.5 ms as it is, 16 ms of 32 clients, and 10 ms or more with what is tried, 320 ms of them.
@@ -257,8 +253,9 @@ fn what_is_too_slow_is_ended_after_a_window() {
     let arguments = replaced(against(&uri, &limited), &longer);
     let found = bench.dyno(&arguments).expect(0).json();
     let question = found["question"].as_str().unwrap();
-    let asked = "its rate with p93 at or below 100 ms and failed operations at or below 1 %?";
-    assert!(question.ends_with(asked), "{question}");
+    for limit in ["p93", "100 ms", "1 %"] {
+        assert!(question.contains(limit), "{question}");
+    }
     assert_eq!(found["options"]["tune"]["failed_ratio"], 0.01);
     let points = found["points"].as_array().unwrap().iter();
     let ended: Vec<&Value> = points
@@ -270,12 +267,15 @@ fn what_is_too_slow_is_ended_after_a_window() {
         // The second window has begun when the first one is looked at.
         assert!(length_s < 2.0, "{length_s} of 3 s: {point}");
         let problem = point["problem"].as_str().unwrap();
-        assert!(problem.ends_with("took longer than 200 ms"), "{problem}");
+        assert!(problem.ends_with("200 ms"), "{problem}");
     }
     assert_eq!(threads(&uri), 4);
     let text = bench.dyno(&["report", "t"]).expect(0).stdout;
-    assert!(text.contains("no gain is proven"), "{text}");
-    assert!(!text.contains("is ruled out"), "{text}");
+    assert!(text.contains("no gain"), "{text}");
+    assert!(!text.contains("ruled out"), "{text}");
+    let answer = &found["answer"];
+    assert_eq!(answer["settings"], serde_json::json!({}));
+    assert_eq!(answer["ratio"], Value::Null);
     let full = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
     assert!(full.contains("  p93, at most"), "{full}");
     // What is too slow before any change is told at once.
@@ -283,11 +283,11 @@ fn what_is_too_slow_is_ended_after_a_window() {
     let limited = [&knobs[..2], &limits].concat();
     let arguments = replaced(against(&uri, &limited), &[("t", "slow")]);
     let refused = bench.dyno(&arguments).expect(3);
-    refused.says("it does not keep the limits without any change: p75 was ");
+    refused.says("`read`").says("p75");
 }
 
 #[test]
-fn what_a_server_refuses_is_tried_once_and_is_no_harm() {
+fn refused_settings_are_tried_once_and_count_as_no_harm() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
     // The responder takes what is above 0. With most values below the search meets one, whichever it draws.
@@ -310,8 +310,9 @@ fn what_a_server_refuses_is_tried_once_and_is_no_harm() {
     for one in &refused {
         let reason = one["problem"].as_str().unwrap();
         let value = one["settings"]["threads"].as_str().unwrap();
-        let said = format!("`threads` cannot be `{value}`");
-        assert!(reason.contains(&said), "{reason}");
+        for part in ["`threads`", &format!("`{value}`")] {
+            assert!(reason.contains(part), "{reason}");
+        }
     }
     let left_out = &found["options"]["tune"]["left_out"][0];
     let named = (&left_out["name"], &left_out["near"]);
@@ -319,13 +320,15 @@ fn what_a_server_refuses_is_tried_once_and_is_no_harm() {
     let harmed = trials.filter(|one| one["problem"].is_string() && one["is_refused"] != true);
     assert_eq!(harmed.count(), 0);
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
-    assert!(text.contains("refused: `threads` cannot be `"), "{text}");
-    assert!(text.contains("refused the settings of"), "{text}");
-    assert!(!text.contains("ended: the settings did harm"), "{text}");
+    assert!(text.contains("refused: `threads`"), "{text}");
+    let findings = found["findings"].as_array().unwrap().iter();
+    let codes: Vec<&Value> = findings.map(|finding| &finding["code"]).collect();
+    assert!(codes.iter().any(|code| *code == "tune-refused-settings"));
+    assert!(!codes.iter().any(|code| *code == "tune-harmful-settings"));
 }
 
 #[test]
-fn a_pair_that_was_disturbed_is_made_again_also_when_a_search_goes_on() {
+fn disturbed_pairs_are_repeated_when_a_search_resumes() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
     // No machine loses that much by itself.
@@ -345,10 +348,9 @@ fn a_pair_that_was_disturbed_is_made_again_also_when_a_search_goes_on() {
     let planned = bench.dyno(&[&next[..], &["--dry-run"]].concat());
     let planned = planned.expect(0).stdout;
     let date = before["started_at"].as_str().unwrap().split('T').next();
-    let told = format!("here on {} (`t`): a gain below", date.unwrap());
-    let seen = "cannot be seen in 30.0 s";
-    for part in ["runs of `read` varied by ", told.as_str(), seen] {
-        assert!(planned.contains(part), "{part}: {planned}");
+    let varied = planned.lines().find(|line| line.contains(date.unwrap()));
+    for part in ["`read`", "`t`", "30.0 s"] {
+        assert!(varied.unwrap().contains(part), "{part}: {planned}");
     }
     assert!(!planned.contains("varies by 1 %"), "{planned}");
     let count = |document: &Value| document["points"].as_array().unwrap().len();
@@ -376,10 +378,8 @@ fn a_pair_that_was_disturbed_is_made_again_also_when_a_search_goes_on() {
     let runs = set_aside["runs"].as_array().unwrap();
     assert!(runs.contains(&last.into()), "{set_aside}");
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
-    let told = "1 pair was set aside and made again";
-    for part in [told, "1 pair set aside"] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    // In the table of its comparison, and below.
+    assert!(text.matches("1 pair ").count() >= 2, "{text}");
     // The record alone leads to the same answer.
     let again = bench.dyno(&resume).expect(0).json();
     assert_eq!(again["answer"], found["answer"]);
@@ -401,7 +401,7 @@ fn a_search_that_was_killed_goes_on_where_it_stopped() {
     // What was set when it was killed must be put back first.
     assert_ne!(threads(&uri), 4);
     let reverted = bench.dyno(&["doctor", "--revert"]).expect(0).stdout;
-    assert!(reverted.contains("is `4` again"), "{reverted}");
+    assert!(reverted.contains("`4`"), "{reverted}");
     assert_eq!(threads(&uri), 4);
     let document: Value = bench
         .dyno(&["resume", "t", "--uri", &uri, "--format", "json"])
@@ -463,7 +463,7 @@ fn interrupted_in_the_second_search(bench: &Bench, resume: &[&str]) -> Vec<Strin
 }
 
 #[test]
-fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other() {
+fn workloads_are_compared_with_the_settings_of_each_other() {
     go_before_others();
     let bench = Bench::new();
     busy_and_thinking(&bench);
@@ -484,10 +484,9 @@ fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other(
     arguments[1] = "busy.toml";
     let planned = bench.dyno(&[&arguments[..], &["--dry-run"]].concat());
     let planned = planned.expect(0).stdout;
-    assert!(
-        planned.contains("for each of `busy` and `thinking`: 4 runs"),
-        "{planned}"
-    );
+    for part in ["`busy`", "`thinking`", "4 runs"] {
+        assert!(planned.contains(part), "{part}: {planned}");
+    }
     // It goes on after it was killed, here in the search for the first one.
     let mut child = bench.spawn(&arguments);
     let runs = bench.path("t/runs");
@@ -529,8 +528,6 @@ fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other(
     assert_eq!(together["on"].as_array().unwrap().len(), 2, "{together}");
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
     for part in [
-        "What the settings of one workload do to the others",
-        "The settings side by side",
         "dyno run thinking --set 'client.clients=8'",
         "db.adminCommand({setParameter: 1, threads: 4})",
         "thinking: Comparisons",
@@ -544,7 +541,7 @@ fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other(
 }
 
 #[test]
-fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes() {
+fn settings_are_restored_after_an_interrupt_or_a_lost_server() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
     let threads = || self::threads(&uri);
@@ -559,19 +556,16 @@ fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes(
     // A server that is gone cannot be given back what it had: the list tells what that was.
     let mut child = bench.spawn(&["resume", "t", "--uri", &uri]);
     wait_for("a run that has set it again", || threads() != 4);
-    let port = server.address.rsplit(':').next().unwrap().to_owned();
+    let address = server.address.clone();
+    let port = address.rsplit(':').next().unwrap();
     drop(server);
     assert_ne!(child.wait().unwrap().code(), Some(0));
     let list = std::fs::read_to_string(bench.path("state/doctor-undo.json")).unwrap();
     assert!(list.contains("threads"), "{list}");
     let reverted = bench.dyno(&["doctor", "--revert"]).expect(1);
-    assert!(
-        reverted.stderr.contains("refuses the connection"),
-        "{}",
-        reverted.stderr
-    );
+    reverted.says(&address);
     // Once it is there again, it is given that.
-    let arguments = [&SURFACE[..], &["--port", &port]].concat();
+    let arguments = [&SURFACE[..], &["--port", port]].concat();
     let _again = Responder::with_documents(&arguments);
     let set = doc! { "setParameter": 1, "threads": 16 };
     control(&uri).run("admin", set).unwrap();
@@ -581,7 +575,7 @@ fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes(
 }
 
 #[test]
-fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
+fn invalid_searches_are_refused_before_the_first_run() {
     let bench = Bench::new();
     let refused = |more: &[&str], says: &str| {
         let fixed = [
@@ -598,36 +592,30 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
             .says(says);
         assert!(!bench.path("t").exists());
     };
-    refused(&["--goal", "p99"], "needs the rate");
-    refused(&["--rate", "100"], "offers a rate");
+    refused(&["--goal", "p99"], "`--rate 5k`");
+    refused(&["--rate", "100"], "`--goal cpu`");
     refused(
         &["--goal", "p99", "--rate", "100", "--p99", "5ms"],
-        "the p99 is the goal",
+        "`--goal rate`",
     );
     let p99 = ["--goal", "p99", "--rate", "100", "--percentile", "99=5ms"];
-    refused(&p99, "the p99 is the goal");
-    refused(&["--p99.9", "0ms"], "no response time keeps `--p99.9 0s`");
-    refused(&["--p50", "1ms", "--percentile", "50=2ms"], "two limits");
-    refused(&["--errors", "150%"], "must be 0 to 1");
-    refused(&["--budget", "10s"], "too short for runs of");
-    refused(
-        &["--across", "a,read"],
-        "two workloads have the name `read`",
-    );
+    refused(&p99, "`--goal rate`");
+    refused(&["--p99.9", "0ms"], "`--p99.9 0s`");
+    refused(&["--p50", "1ms", "--percentile", "50=2ms"], "`p50`");
+    refused(&["--errors", "150%"], "`1.5`");
+    refused(&["--budget", "10s"], "`--budget`");
+    refused(&["--across", "a,read"], "`read`");
     refused(&["--across", "a,nowhere"], "nowhere");
-    refused(
-        &["--across", "a", "--budget", "200s"],
-        "too short for a search for each of 2 workloads",
-    );
+    refused(&["--across", "a", "--budget", "200s"], "2 workloads");
     // Each run would find what those before it have inserted.
-    refused(&["--across", "d"], "`d` inserts");
-    refused(&["--knobs", "evictions"], "no group of knobs");
+    refused(&["--across", "d"], "`--fresh`");
+    refused(&["--knobs", "evictions"], "`evictions`");
     refused(&["--knobs", "cache"], "--allow restart");
-    refused(&["--knobs", "cache", "--allow", "restart"], "runs already");
+    refused(&["--knobs", "cache", "--allow", "restart"], "`dyno`");
     let alone = ["tune", "d", "--uri", "mongodb://127.0.0.1:1/", "--out", "t"];
-    bench.dyno(&alone).expect(2).says("give `--fresh`");
+    bench.dyno(&alone).expect(2).says("`--fresh`");
     let embedded = ["tune", "read", "--server", "embedded", "--out", "t"];
-    bench.dyno(&embedded).expect(2).says("has no parameters");
+    bench.dyno(&embedded).expect(2).says("`--server mongod`");
     // What the data lies on without it is no value of the key.
     let storage = "[[knobs]]\nname = 'storage'\ngroup = 'own'\nkey = 'server.storage'\nordered = false\n\
                    values = ['ext4 on loop:1GiB', 'xfs on loop:1GiB']\ndefault = 'ext4 on loop:1GiB'\n";
@@ -639,14 +627,12 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
     ]
     .concat();
     let refused = bench.dyno(&stored).expect(2);
-    refused
-        .says("does not say with which storage")
-        .says("--set 'server.storage=");
+    refused.says("`storage`").says("--set 'server.storage=");
     assert!(!bench.path("t").exists());
 }
 
 #[test]
-fn a_server_is_started_anew_for_what_needs_it() {
+fn server_restarts_for_knobs_that_need_it() {
     let Some(mongod) = or_skip(mongod_program()) else {
         return;
     };

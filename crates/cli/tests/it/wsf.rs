@@ -17,13 +17,13 @@ fn dry_plan(variables: &[(&str, &str)], more: &[&str]) -> toml::Table {
     let arguments = [&["run", "--wsf", "--dry-run"], more].concat();
     let finished = with(&bench, variables, &arguments);
     assert!(bench.entries().is_empty());
-    // The plan is shown where it cannot be carried out, too.
-    let refusals = [("too few cores", 2), ("no network card `eth7`", 3)];
-    let refusal = refusals
-        .iter()
-        .find(|(why, _)| finished.stderr.contains(why));
-    let code = refusal.map_or(0, |(_, code)| *code);
-    assert_eq!(finished.code, Some(code), "{}", finished.stderr);
+    // The plan is printed also where this machine has too few cores or no such network card.
+    let is_expected = match finished.code {
+        Some(2) => finished.stderr.contains(" cores"),
+        Some(3) => finished.stderr.contains("`eth7`"),
+        code => code == Some(0),
+    };
+    assert!(is_expected, "{:?} {}", finished.code, finished.stderr);
     finished.stdout.parse().unwrap()
 }
 
@@ -48,7 +48,8 @@ fn the_commands_of_its_manual_become_a_plan() {
     assert_eq!(plan["data"]["records"].as_integer(), Some(4_000_000));
     let bench = Bench::new();
     with(&bench, &variables, &["run", "--wsf", "--dry-run"])
-        .says("warning: `CLIENT_COUNT=3`: servers and clients share this machine; `dyno fleet run --wsf`")
+        .says("warning: `CLIENT_COUNT=3`")
+        .says("`dyno fleet run --wsf`")
         .says("--placement 'spread client=none'");
 }
 
@@ -137,7 +138,7 @@ fn all_problems_are_named_at_once_and_nothing_is_left() {
     for (name, _) in variables {
         finished = finished.says(&format!("`{name}`"));
     }
-    finished.says("did you mean `hashed`?");
+    finished.says("`hashed`?");
     assert!(bench.entries().is_empty());
 }
 
@@ -150,12 +151,12 @@ fn problems_of_the_plan_name_the_parameters_behind_them() {
         .says("`INSERT_START`");
     with(&bench, &[("WORKLOAD_FILE", "load_1k")], &["run", "--wsf"])
         .expect(2)
-        .says("`WORKLOAD_FILE` names no workload")
+        .says("`WORKLOAD_FILE`")
         .says("`load_1k`");
 }
 
 #[test]
-fn a_server_that_runs_takes_no_parameters_of_servers() {
+fn running_server_ignores_server_parameters() {
     let variables = [("CACHE_SIZE_GB", "2"), ("THREADS", "3")];
     let plan = dry_plan(&variables, &["--uri", "mongodb://h/"]);
     assert_eq!(plan["server"]["kind"].as_str(), Some("uri"));
@@ -170,7 +171,7 @@ fn a_server_that_runs_takes_no_parameters_of_servers() {
     let arguments = ["run", "there.toml", "--wsf", "--dry-run"];
     let finished = with(&bench, &variables, &arguments)
         .expect(0)
-        .says("`CACHE_SIZE_GB` has no effect: the server is already running");
+        .says("`CACHE_SIZE_GB`");
     assert!(!finished.stderr.contains("CLIENT_SERVER_PAIR"));
 }
 
@@ -186,7 +187,8 @@ fn trace_windows_go_to_the_program_that_watches() {
     let bench = Bench::new();
     with(&bench, &variables, &["run", "--wsf", "--dry-run"])
         .expect(0)
-        .says("name one by `--trace`");
+        .says("`EVENT_TRACE_PARAMS`")
+        .says("`--trace`");
 }
 
 #[test]
@@ -266,11 +268,11 @@ fn servers_are_started_and_measured_as_the_parameters_say() {
     let logs = [&logs[..], &["--output", "logs"]].concat();
     bench.dyno(&logs).expect(0);
     assert_kpi_sh_finds(&bench.path("logs"), &finished.stdout, &document, 0.05);
-    bench.dyno(&logs).expect(2).says("`logs` is not empty");
+    bench.dyno(&logs).expect(2).says("`logs`");
 }
 
 #[test]
-fn a_network_card_that_is_not_there_ends_the_run_before_anything_is_started() {
+fn missing_network_card_is_refused_before_anything_starts() {
     let bench = Bench::new();
     let responder = Responder::with_documents(&[]);
     let uri = responder.uri();
@@ -280,7 +282,7 @@ fn a_network_card_that_is_not_there_ends_the_run_before_anything_is_started() {
             &["--operations", "10", "--rps", "no-such-card"],
         ))
         .expect(3)
-        .says("no network card `no-such-card`")
+        .says("`no-such-card`")
         .says("lo");
     assert!(bench.entries().iter().all(|name| name == "runs"));
     bench
@@ -325,7 +327,7 @@ fn steering_of_this_machine_ends_with_the_run_whatever_its_end() {
         bench
             .dyno(&reads(&uri, &["--operations", "10", "--rps", &card]))
             .expect(3)
-            .says("cannot steer the packets of `lo`");
+            .says("`lo`");
         return;
     }
     let before = steered();

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_set_last_is_put_back_and_else_what_it_was_started_with_or_the_default() {
+    fn last_set_value_is_restored_or_else_start_value_or_default() {
         let before = |now: &str, asked: &str| super::before("", now, asked);
         let asked = "eviction=(threads_min=2,threads_max=8), eviction_trigger=90";
         assert_eq!(

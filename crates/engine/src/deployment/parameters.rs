@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_running_server_takes_is_near_to_a_name() {
+    fn only_runtime_parameters_are_suggested_for_a_name() {
         let taken = |taken: bool| doc! { "value": 60, "settableAtRuntime": taken };
         let listed =
             doc! { "syncdelay": taken(true), "syncDelays": taken(false), "port": 27017, "ok": 1.0 };
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_engine_what_no_command_has_set_is_what_it_was_started_with_or_its_default() {
+    fn unset_engine_value_is_its_start_value_or_default() {
         let name = ENGINE_CONFIGURATION;
         let now = Bson::String(String::new());
         let asked = "eviction=(threads_max=20),eviction_dirty_target=1";

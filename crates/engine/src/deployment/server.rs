@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unless_it_is_asked_for() {
+    fn no_concern_is_sent_unless_it_is_asked_for() {
         let options = options("");
         let concerns = concerns(&options);
         assert_eq!((concerns.write, concerns.read_level), (None, None));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connection_string_says_how_durable_writes_are() {
+    fn connection_string_sets_the_durability_of_writes() {
         let options = options("w=majority&journal=true&wtimeoutMS=100&readConcernLevel=local");
         let concerns = concerns(&options);
         let write = concerns.write.expect("it was asked for");
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn options_for_the_driver_do_not_stop_the_set_up_and_stop_the_wire_backend() {
+    fn driver_options_pass_the_set_up_but_not_the_wire_backend() {
         let target = Remote::parse("mongodb://h/?readPreference=secondary")
             .expect("it is valid")
             .target;

@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_one_of_each_device_also_where_nothing_was_measured() {
+    fn limit_applies_to_each_device_even_if_nothing_was_measured() {
         let mut found = measured().capacities(&measured().devices);
         let ends = ["loop3", "loop9"].map(str::to_owned);
         let named = ["/dev/loop3", "/dev/loop9"].map(str::to_owned);
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_an_array_is_none_of_its_members() {
+    fn limit_of_an_array_does_not_apply_to_its_members() {
         let mut found = measured().capacities(&measured().devices);
         let before = found.clone();
         let ends = ["sdb", "sdc"].map(str::to_owned).to_vec();
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn random_requests_are_no_limit_of_a_hard_disk() {
+    fn random_requests_do_not_limit_a_hard_disk() {
         let mut limits = measured().limits;
         limits.capacities[2].read_bytes_per_s = Some(2e8);
         forget_requests(&mut limits, &["sdb".to_owned()]);

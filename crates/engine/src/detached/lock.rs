@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_who_look_at_once_do_not_take_each_other_for_the_supervisor() {
+    fn simultaneous_checks_do_not_look_like_the_supervisor() {
         let folder = tempfile::tempdir().expect("there is room");
         let lock = create(folder.path()).expect("it is new");
         assert!(is_held(folder.path()).expect("it can be read"));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_of_a_folder_that_was_made_anew_is_not_taken_for_the_old_one() {
+    fn lock_of_a_recreated_folder_is_not_taken_for_the_old_one() {
         let above = tempfile::tempdir().expect("there is room");
         let folder = above.path().join("x");
         std::fs::create_dir(&folder).expect("it is new");

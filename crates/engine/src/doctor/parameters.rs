@@ -225,7 +225,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn engine_options_that_somebody_else_set_are_left_alone() {
+    fn engine_options_set_by_others_are_left_alone() {
         let own = ChangedParameter {
             before: Bson::String("eviction=(threads_max=20)".into()),
             set: Bson::String("eviction=(threads_max=4)".into()),

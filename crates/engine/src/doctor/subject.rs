@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_are_told_apart_by_what_they_say_and_by_their_process() {
+    fn products_are_known_by_their_reply_and_by_their_process() {
         assert_eq!(product_of(None), Product::MongoDb);
         assert_eq!(product_of(Some("MongoDB enterprise")), Product::MongoDb);
         assert_eq!(product_of(Some("psmdb")), Product::MongoDb);

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_that_are_known_from_before_are_not_taken_from_those_that_come_first() {
+    fn later_set_aside_pairs_are_not_subtracted_from_first_pairs() {
         let aside = |pair: u32| DisturbedPair {
             pair,
             stolen_ratio: 0.1,

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_that_insert_come_last_and_settings_change_their_order_from_round_to_round() {
+    fn inserting_workloads_run_last_and_settings_reverse_by_round() {
         let axes = [Axis {
             key: "client.clients".into(),
             values: vec!["1".into(), "2".into()],
@@ -228,9 +228,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_more_runs_than_a_sweep_may_have() {
+    fn suite_is_refused_above_the_sweep_limit_of_runs() {
         let failure = points(&tasks(&["a", "b"]), &[], 5_001).unwrap_err();
-        assert!(failure.reason().contains("more than 10000 runs"));
+        assert!(failure.reason().contains(&MOST_RUNS.to_string()));
         assert_eq!(points(&tasks(&["a"]), &[], 3).unwrap().len(), 3);
     }
 }

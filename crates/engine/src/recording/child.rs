@@ -60,7 +60,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_program_is_asked_to_end_and_its_status_is_told() {
+    fn program_is_asked_to_end_and_its_status_is_reported() {
         let child = Command::new("sleep").arg("600").spawn();
         let mut program = Program(child.expect("there is a `sleep`"));
         assert_eq!(program.status().expect("it is ours"), None);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_does_not_outlive_what_holds_it() {
+    fn program_does_not_outlive_its_guard() {
         let child = Command::new("sleep").arg("600").spawn();
         let program = Program(child.expect("there is a `sleep`"));
         let number = program.number();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_what_the_server_says() {
+    fn file_roles_come_from_the_server() {
         let mut files = [
             file("/data/collection-7-123.wt"),
             file("/data/index-8-123.wt"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_tell_leaves_the_names() {
+    fn file_roles_come_from_names_when_the_server_reports_none() {
         let mut tables = Tables::default();
         tables.add("shop.orders", &doc! { "count": 3, "wiredTiger": {} });
         assert_eq!(tables, Tables::default());

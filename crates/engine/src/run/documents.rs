@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_were_acknowledged_and_are_missing_are_a_caveat() {
+    fn missing_acknowledged_documents_are_a_caveat() {
         let changes = Changes {
             inserted: 10,
             deleted: 3,
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upsert_tells_nothing_about_the_number_of_documents() {
+    fn upserts_leave_the_document_count_unchecked() {
         let mut plan = plan();
         plan.access.upsert = true;
         assert_eq!(

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exporter_is_at_the_machine_of_a_server_that_has_its_address() {
+    fn exporter_belongs_to_the_server_machine_with_its_address() {
         let server = place("10.0.0.2:27017");
         assert!(place("http://10.0.0.2:9100/metrics").is_that_of(&server));
         assert!(!place("http://10.0.0.3:9100/metrics").is_that_of(&server));

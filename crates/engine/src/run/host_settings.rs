@@ -390,12 +390,12 @@ mod tests {
     }
 
     #[test]
-    fn after_a_sudden_end_nothing_is_set_before_the_doctor_has_put_it_back() {
+    fn settings_are_refused_after_a_crash_until_doctor_reverts() {
         let bench = Bench::new();
         std::mem::forget(bench.set(&[(HostSetting::Swappiness, "1")]).unwrap());
         let again = bench.set(&[(HostSetting::Swappiness, "10")]);
         let failure = again.map(drop).unwrap_err();
-        assert!(failure.reason().contains("not put it back"), "{failure:?}");
+        assert!(failure.reason().contains("swappiness`"), "{failure:?}");
         // Also below what was intended then.
         let failure = failure.context("the run failed");
         assert!(are_not_made(&failure));
@@ -411,12 +411,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_has_not_is_refused_and_changes_nothing() {
+    fn setting_missing_on_the_machine_is_refused_without_changes() {
         let bench = Bench::new();
-        let refused = |setting, value: &str, says: &str| {
+        let refused = |setting, value: &str, kind: Kind, names: &str| {
             let wanted = [(HostSetting::Swappiness, "1"), (setting, value)];
             let failure = bench.set(&wanted).map(drop).unwrap_err();
-            assert!(failure.reason().contains(says), "{failure:?}");
+            assert_eq!(failure.kind, kind, "{failure:?}");
+            assert!(failure.reason().contains(names), "{failure:?}");
             assert!(are_not_made(&failure), "{failure:?}");
             assert_eq!(bench.read(SWAPPINESS), "60");
             assert!(bench.journal_is_empty());
@@ -424,23 +425,31 @@ mod tests {
         refused(
             HostSetting::ZoneReclaim,
             "1",
-            "has no setting `zone_reclaim`",
+            Kind::Environment,
+            "setting `zone_reclaim`",
         );
         bench.write(HUGE_PAGES, "[madvise] never\n");
         refused(
             HostSetting::HugePages,
             "always",
-            "this machine has `madvise`, `never`",
+            Kind::BadInput,
+            "`madvise`, `never`",
         );
         bench.write("proc/sys/vm/dirty_bytes", "4096\n");
-        refused(HostSetting::DirtyRatio, "5", "would be lost");
+        refused(
+            HostSetting::DirtyRatio,
+            "5",
+            Kind::Environment,
+            "dirty_bytes`",
+        );
         // A folder in place of a file: it can be neither read nor written.
         fs::remove_file(bench.root().join(HUGE_PAGES)).unwrap();
         fs::create_dir(bench.root().join(HUGE_PAGES)).unwrap();
         refused(
             HostSetting::HugePages,
             "never",
-            "has no setting `huge_pages`",
+            Kind::Environment,
+            "setting `huge_pages`",
         );
     }
 }

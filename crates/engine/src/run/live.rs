@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_written_through_no_link_and_half_written_ones_are_left_out() {
+    fn entry_is_not_written_through_a_link_and_partials_are_skipped() {
         let state_dir = tempfile::tempdir().expect("there is room");
         let folder = state_dir.path().join(RUNNING);
         std::fs::create_dir_all(&folder).expect("there is room");
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn the_course_of_a_long_phase_has_a_bounded_number_of_even_points() {
+    fn rate_history_of_a_long_phase_is_bounded_and_even() {
         let mut course = RateHistory::default();
         for window in 0..10_000 {
             course.add(if window < 5_000 { 100.0 } else { 20.0 }, 1.0);

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_should_have_been_read_is_a_caveat() {
+    fn only_unread_expected_sources_are_a_caveat() {
         let record = |health, reason: &str| SourceRecord {
             name: "server".into(),
             kind: SourceKind::Server,

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_are_told_apart_by_their_windows_and_kept_in_order() {
+    fn phases_are_distinguished_by_windows_and_kept_in_order() {
         let folder = tempfile::tempdir().expect("a folder");
         let plan = dyno_plan::builtin::find("read").expect("it is built in");
         let mut document =

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_without_reads_is_no_measurement() {
+    fn phase_without_reads_is_not_a_measurement() {
         let empty = PhaseAccumulator::new(PhaseKind::Measure, None).to_record();
         assert!(closed_loop(&empty, 32).is_err());
     }

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_whole() {
+    fn quantities_are_written_as_whole_numbers() {
         assert_eq!(quantity(Bytes(3 << 30)), "3Gi");
         assert_eq!(quantity(Bytes(1536 << 20)), "1536Mi");
         assert_eq!(quantity(Bytes(1_000_000_001)), "1000000001");

@@ -78,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn everything_has_its_form() {
+    fn every_kind_of_value_is_written_as_yaml() {
         let value = json!({
             "a": {"b c": "x: \"y\"\nz", "empty": {}, "none": []},
             "list": [1, "two", {"k": true, "l": [null]}],

@@ -528,7 +528,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_is_that_of_this_machine() {
+    fn forwarded_port_is_the_local_port() {
         let line = "Forwarding from 127.0.0.1:40123 -> 6379\n";
         assert_eq!(forwarded(line), Some(40_123));
         assert_eq!(forwarded("error: unable to forward port\n"), None);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_of_one_deployment_are_told_apart_by_what_all_of_them_have() {
+    fn figures_missing_on_one_machine_are_reported_for_none() {
         let folder = tempfile::tempdir().expect("there is room");
         let mut sources = sources(&folder, &Board::default());
         let cpu = MetricId::of_instance("process", "server-0", "cpu_ratio");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn each_host_is_a_source_and_readings_of_another_run_are_not_of_this_one() {
+    fn each_host_is_a_source_and_foreign_readings_are_dropped() {
         let folder = tempfile::tempdir().expect("there is room");
         let board = Board::default();
         let mut sources = sources(&folder, &board);

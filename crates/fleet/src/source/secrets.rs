@@ -163,7 +163,7 @@ mod tests {
     use dyno_plan::model::ServerKind;
 
     #[test]
-    fn clients_are_given_nothing_of_servers_and_hosts_a_certificate_each() {
+    fn clients_get_no_server_secrets_and_each_host_a_certificate() {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
         plan.server.kind = ServerKind::Mongod;
         let mut needs = Needs::default();
@@ -175,7 +175,8 @@ mod tests {
         let error = none
             .remote("mongodb://h/", &plan.server)
             .expect_err("not made ready");
-        assert!(error.to_string().contains("a later plan"), "{error}");
+        assert_eq!(error.kind, Kind::BadInput);
+        assert!(error.to_string().contains("later plan"), "{error}");
         needs.add(&plan, None).expect("certificates");
         let secrets = FleetSecrets::new(&needs).expect("they are made");
         let client = secrets.of_client().expect("needed");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_time_is_that_of_all_servers_in_the_phase() {
+    fn busy_time_covers_all_servers_in_the_phase() {
         let disk = [1.0, 0.0, 0.5, 0.5, 0.0, 0.5];
         let hosts = [
             host(&[4.0, 1.0, 1.0, 1.0, 1.0, 4.0], Some(&disk)),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_is_as_the_rest_if_it_is_little() {
+    fn small_unseen_part_is_extrapolated_from_the_rest() {
         let hosts = [host(&[1.0; 9], None)];
         let cpu = |busy_s| vec![(ResourceKind::ServerCpu, 8, busy_s)];
         assert_eq!(found(&hosts, 1.0, 11.0), cpu(10.0), "a tenth is missing");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_an_array_are_told_apart_where_the_host_tells_them() {
+    fn array_members_are_listed_when_the_host_reports_them() {
         let mut host = ServerUse::new("db", 1.0);
         let of = |group, device, name, value| (MetricId::of_instance(group, device, name), value);
         for second in 0..=8 {

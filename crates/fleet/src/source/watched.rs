@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_gets_the_port_and_the_folder_that_the_server_reports() {
+    fn agent_gets_the_port_and_folder_that_the_server_reports() {
         let mut server = server("db", 7);
         assert_eq!(server.watch_word(), "7");
         server.folder = Some("/data/a=b".into());
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_ansible_or_a_shell_could_evaluate_does_not_leave_the_controller() {
+    fn folder_that_ansible_or_a_shell_could_evaluate_is_not_sent() {
         let mut server = server("db", 7);
         for folder in [
             "/data/{{ lookup('ansible.builtin.pipe', 'touch /tmp/x') }}",

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_the_one_that_was_named_or_that_of_the_command_line() {
+    fn folder_comes_from_the_option_or_the_command_line() {
         let of = |name: &str, line: &[&str], given: Option<&str>| {
             let machine = machine(name, line);
             let found = folder_of(machine.path(), given, Some(PROCESS)).ok()?;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_a_container_is_none_of_this_machine() {
+    fn container_folder_is_not_a_folder_of_this_machine() {
         let machine = machine("mongod", &["mongod"]);
         let container = machine.path().join("container");
         let own = container.join("data/db");
@@ -246,10 +246,9 @@ mod tests {
         symlink(&container, &root).expect("there is room");
         let found = folder_of(machine.path(), None, Some(PROCESS)).expect_err("it is in there");
         let reason = found.reason().unwrap_or_default();
-        assert!(
-            reason.contains("`/data/db` is a folder of the container"),
-            "{reason}"
-        );
+        for part in ["`/data/db`", "container", "27017"] {
+            assert!(reason.contains(part), "{reason}");
+        }
     }
 
     /// Ports that are open on a machine, by the numbers of their sockets.
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_one_server_is_said_and_nothing_passes_for_all() {
+    fn one_unknown_server_is_reported_and_totals_are_withheld() {
         let watched = |ports: &[u16]| -> Vec<WatchedServer> {
             let server = |port: &u16| WatchedServer {
                 port: *port,
@@ -294,10 +293,7 @@ mod tests {
         );
         assert_eq!(unread.len(), 4, "{unread:?}");
         assert!(unread[1].contains("as root"), "{unread:?}");
-        assert!(
-            unread[3].contains("nothing listens on port 27019"),
-            "{unread:?}"
-        );
+        assert!(unread[3].contains("27019"), "{unread:?}");
         let health = [in_part.unknown_process, in_part.unknown_folder];
         let is_caveat = |health: &Option<Health>| matches!(health, Some(Health::Degraded { .. }));
         assert!(health.iter().all(is_caveat), "{health:?}");

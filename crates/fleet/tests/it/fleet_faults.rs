@@ -100,15 +100,16 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
             _ => assert!(killed.elapsed() < SOON),
         }
     };
-    let text = error.to_string();
-    assert!(
-        text.starts_with("agent 1 on `host-1` has been silent for "),
-        "{text}"
-    );
-    assert!(
-        text.ends_with("the last thing it did: window 2 of measure"),
-        "{text}"
-    );
+    let FleetError::Lost {
+        index, host, last, ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!((*index, host.as_str()), (1, "host-1"));
+    for part in ["window 2", "measure"] {
+        assert!(last.contains(part), "{last}");
+    }
     agent.check().unwrap();
     assert_eq!(
         controller.lagging(Duration::ZERO).len(),
@@ -139,13 +140,7 @@ fn agents_end_when_the_controller_is_killed() {
         );
         let error = agent.check().unwrap_err();
         assert!(
-            matches!(error, FleetError::ControllerGone { .. }),
-            "{error}"
-        );
-        assert!(
-            error
-                .to_string()
-                .ends_with("the last thing this agent did: joined"),
+            matches!(&error, FleetError::ControllerGone { last, .. } if last == "joined"),
             "{error}"
         );
     }
@@ -182,25 +177,37 @@ fn agents_and_the_controller_end_when_redis_has_gone() {
     assert!(leaving.elapsed() < LEASE + Duration::from_secs(5));
 }
 
+/// The agents that were not there in time.
+fn late(error: FleetError, expected: Duration) -> Vec<String> {
+    match error {
+        FleetError::Late {
+            within, waiting, ..
+        } => {
+            assert_eq!(within, expected);
+            waiting
+        }
+        other => panic!("{other}"),
+    }
+}
+
 #[test]
-fn who_never_came_is_named() {
+fn agent_that_never_came_is_named() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
     let mut controller = controller(&redis, 3);
     let _agent = join(&redis, 1).unwrap();
-    let error = controller
-        .gather(Duration::from_secs(1))
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        error,
-        "some agents are not there within 1s: agent 0 on `host-0` (never came), agent 2 on `host-2` (never came)"
-    );
+    let within = Duration::from_secs(1);
+    let error = controller.gather(within).unwrap_err();
+    let waiting = late(error, within);
+    assert_eq!(waiting.len(), 2, "{waiting:?}");
+    for (one, host) in waiting.iter().zip(["`host-0`", "`host-2`"]) {
+        assert!(one.contains(host) && !one.contains("joined"), "{one}");
+    }
 }
 
 #[test]
-fn who_is_late_at_the_barrier_is_named_with_what_it_did() {
+fn agent_late_at_the_barrier_is_named_with_its_last_step() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -208,14 +215,15 @@ fn who_is_late_at_the_barrier_is_named_with_what_it_did() {
     let agent = join(&redis, 0).unwrap();
     controller.gather(SOON).unwrap();
     controller.give(Work::default(), &shares_of(1)).unwrap();
-    agent.doing("connecting to db").unwrap();
-    let error = controller
-        .barrier(Stage::Load, Duration::from_secs(1))
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "one agent is not ready for loading within 1s: agent 0 on `host-0` (connecting to db)"
-    );
+    let step = "connecting to db";
+    agent.doing(step).unwrap();
+    let within = Duration::from_secs(1);
+    let error = controller.barrier(Stage::Load, within).unwrap_err();
+    let waiting = late(error, within);
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    for part in ["agent 0", "`host-0`", step] {
+        assert!(waiting[0].contains(part), "{waiting:?}");
+    }
 }
 
 #[test]
@@ -229,15 +237,21 @@ fn an_agent_that_fails_ends_the_barrier_at_once() {
     let mut agents = agents.into_iter();
     let _stays = agents.next();
     agents.next().unwrap().fail("`/data` is full");
-    let error = controller
-        .barrier(Stage::Load, SOON)
-        .unwrap_err()
-        .to_string();
-    assert_eq!(error, "agent 1 on `host-1` failed: `/data` is full");
+    let error = controller.barrier(Stage::Load, SOON).unwrap_err();
+    let FleetError::Failed {
+        index,
+        host,
+        reason,
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    let found = (*index, host.as_str(), reason.as_str());
+    assert_eq!(found, (1, "host-1", "`/data` is full"));
 }
 
 #[test]
-fn an_abort_reaches_everybody_and_leaves_nothing() {
+fn abort_reaches_all_agents_and_leaves_nothing_behind() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
@@ -249,7 +263,7 @@ fn an_abort_reaches_everybody_and_leaves_nothing() {
         .map(|agent| {
             thread::spawn(move || {
                 wait_for("the stop", || agent.check().is_err());
-                let error = agent.check().unwrap_err().to_string();
+                let error = agent.check().unwrap_err();
                 agent.leave();
                 error
             })
@@ -260,9 +274,10 @@ fn an_abort_reaches_everybody_and_leaves_nothing() {
         Vec::<String>::new()
     );
     for agent in leaving {
-        assert_eq!(
-            agent.join().unwrap(),
-            "the controller ended the run: interrupted"
+        let error = agent.join().unwrap();
+        assert!(
+            matches!(&error, FleetError::Aborted { reason } if reason == "interrupted"),
+            "{error}"
         );
     }
     assert_eq!(redis.keys(), Vec::<String>::new());

@@ -125,7 +125,7 @@ fn manifests_are_valid_in_the_last_four_versions() {
 }
 
 #[test]
-fn the_validation_finds_what_is_wrong() {
+fn validation_finds_wrong_manifests() {
     let Some(validate) = tool("kubernetes-validate") else {
         return;
     };

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_document_grows_to_several_times_its_size_and_keeps_its_values() {
+    fn short_document_grows_and_keeps_its_values() {
         let (short, long) = (USUAL.short_unit(7), USUAL.unit(7));
         assert!(5 * bytes(&short) < bytes(&long));
         assert_eq!(short.get("date"), long.get("date"));

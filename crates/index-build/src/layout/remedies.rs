@@ -375,7 +375,7 @@ mod tests {
     use bson::Document;
 
     #[test]
-    fn a_file_of_documents_is_read_to_its_end_and_a_torn_one_is_an_error() {
+    fn document_file_is_read_to_its_end_and_a_torn_one_fails() {
         let documents = [doc! { "_id": 1 }, doc! { "_id": 2, "x": "y" }];
         let bytes: Vec<u8> = documents
             .iter()

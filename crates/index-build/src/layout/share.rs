@@ -68,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_that_of_the_server() {
+    fn hash_matches_the_server() {
         // `HashIntOrLongOrDouble` in MongoDB's `hasher_test.cpp`.
         assert_eq!(hash_of(42), -944_302_157_085_130_861);
     }
 
     #[test]
-    fn every_document_is_on_one_server_and_all_servers_have_about_as_many() {
+    fn documents_are_dealt_evenly_and_each_to_one_server() {
         for servers in [1, 2, 3, 4, 64] {
             let shares: Vec<Share> = (0..servers).map(|n| Share::new(n, servers)).collect();
             for id in 0..1_000 {

@@ -199,7 +199,7 @@ fn a_client_that_has_ended_an_operation_begins_the_next_one() {
 }
 
 #[test]
-fn a_read_modify_write_is_a_read_and_an_update_and_both_together() {
+fn read_modify_write_counts_as_read_update_and_itself() {
     let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
     bench.send(0, MS);
     assert!(bench.clients.ended(0, Ok(1), 2 * MS));
@@ -218,7 +218,7 @@ fn a_read_modify_write_is_a_read_and_an_update_and_both_together() {
 }
 
 #[test]
-fn nothing_follows_the_read_of_a_pair_on_a_connection_that_is_gone() {
+fn read_modify_write_stops_when_its_connection_is_lost() {
     let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
     bench.send(0, MS);
     bench
@@ -233,7 +233,7 @@ fn nothing_follows_the_read_of_a_pair_on_a_connection_that_is_gone() {
 }
 
 #[test]
-fn update_is_not_counted_when_its_read_is_refused_and_the_connection_left() {
+fn update_is_not_counted_when_its_read_is_refused() {
     let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
     bench.send(0, MS);
     let stepped_down = OperationError::Server(10_107);
@@ -349,7 +349,7 @@ fn a_client_without_a_connection_does_not_think() {
 }
 
 #[test]
-fn a_throttled_client_that_is_behind_catches_up_and_then_waits_again() {
+fn a_late_throttled_client_catches_up_and_then_waits() {
     let phases = vec![window(PhaseKind::Measure, 0, u64::MAX, u64::MAX)];
     let mut bench = throttled(1, 100.0, phases);
     let slot = |first_ns: u64, number: u64| first_ns + number * 10 * MS;
@@ -375,7 +375,7 @@ fn a_throttled_client_that_is_behind_catches_up_and_then_waits_again() {
 }
 
 #[test]
-fn what_a_throttled_client_missed_in_the_warm_up_is_not_made_up_for() {
+fn a_throttled_client_does_not_catch_up_on_the_warm_up() {
     let phases = vec![
         window(PhaseKind::Warmup, 0, 100 * MS, u64::MAX),
         window(PhaseKind::Measure, 100 * MS, u64::MAX, u64::MAX),

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_chooses_among_the_offered_compressors_and_the_level_is_ours() {
+    fn the_server_chooses_the_compressor_and_the_client_its_level() {
         let options = TargetOptions {
             compressors: vec![uri::Compressor::Zlib, uri::Compressor::Snappy],
             zlib_compression_level: Some(9),

@@ -375,17 +375,17 @@ mod tests {
             step: "saying hello",
             limit_ms: 250,
         };
-        assert_eq!(
-            error.to_string(),
-            "`localhost:27017` did not answer within 250 ms while saying hello"
-        );
+        let text = error.to_string();
+        for part in ["`localhost:27017`", "250 ms", "saying hello"] {
+            assert!(text.contains(part), "{text}");
+        }
         let error = ConnectError::NoPrimary {
             members: vec![(endpoint(), "is a secondary".into())],
         };
-        assert_eq!(
-            error.to_string(),
-            "the replica set has no primary: `localhost:27017` is a secondary"
-        );
+        let text = error.to_string();
+        for part in ["`localhost:27017`", "secondary"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 
     #[test]
@@ -399,8 +399,8 @@ mod tests {
             let endpoint = tcp(host);
             ConnectError::Refused { endpoint, source }.hint().unwrap()
         };
-        assert!(refused("localhost").contains("container itself"));
-        assert!(refused("127.0.0.1").contains("container itself"));
+        assert!(refused("localhost").contains("container"));
+        assert!(refused("127.0.0.1").contains("container"));
         assert!(refused("10.0.0.9").contains("`net.bindIp`"));
         let unknown = ConnectError::Resolve {
             host: "host.docker.internal".into(),
@@ -419,28 +419,28 @@ mod tests {
             before: 3,
         };
         let hint = error.hint().unwrap();
-        assert!(hint.contains("took 3 connections"), "{hint}");
-        assert!(hint.contains("may be shutting down"), "{hint}");
+        assert!(hint.contains("3 connections"), "{hint}");
+        assert!(hint.contains("shutting down"), "{hint}");
         assert!(hint.contains("`net.maxIncomingConnections`"), "{hint}");
         assert!(hint.contains("`--clients`"), "{hint}");
     }
 
     #[test]
     fn unsupported_options_are_listed_by_name() {
+        let (reason, hint) = ("it does not", "use the other backend");
         let option = |name: &str| UnsupportedOption {
             name: name.into(),
             value: "1".into(),
-            reason: "it does not".into(),
-            hint: "use the other backend".into(),
+            reason: reason.into(),
+            hint: hint.into(),
         };
         let error = ConnectError::Unsupported {
             options: vec![option("a"), option("b")],
         };
-        assert_eq!(
-            error.to_string(),
-            "the wire backend does not support `a=1`: it does not; `b=1`: it does not"
-        );
-        assert_eq!(error.hint().as_deref(), Some("use the other backend"));
+        let text = error.to_string();
+        assert!(text.contains("`a=1`") && text.contains("`b=1`"), "{text}");
+        assert_eq!(text.matches(reason).count(), 2, "{text}");
+        assert_eq!(error.hint().as_deref(), Some(hint));
     }
 
     #[test]

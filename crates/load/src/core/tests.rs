@@ -90,7 +90,7 @@ impl Bench {
 }
 
 #[test]
-fn open_loop_starts_are_the_schedule_however_late_the_caller_asks() {
+fn open_loop_starts_follow_the_schedule_for_late_callers() {
     let mut bench = bench(
         vec![window(PhaseKind::Measure, SECOND, 2 * SECOND, u64::MAX)],
         constant(100.0, 10),
@@ -140,7 +140,7 @@ fn arrivals_that_waited_too_long_are_dropped_and_counted() {
 }
 
 #[test]
-fn an_operation_is_measured_by_its_intended_start_and_not_by_its_end() {
+fn operations_are_measured_by_their_intended_start() {
     let phases = vec![
         window(PhaseKind::Warmup, 0, SECOND, u64::MAX),
         window(PhaseKind::Measure, SECOND, 2 * SECOND, 1),
@@ -173,7 +173,7 @@ fn an_operation_is_measured_by_its_intended_start_and_not_by_its_end() {
 }
 
 #[test]
-fn in_flight_time_equals_the_sum_of_the_service_times_of_the_phase() {
+fn in_flight_time_is_the_sum_of_service_times() {
     let mut bench = bench(
         vec![window(PhaseKind::Measure, 0, u64::MAX, 3)],
         Schedule::Closed {},
@@ -210,7 +210,7 @@ fn a_closed_loop_client_is_due_when_it_became_free() {
 }
 
 #[test]
-fn numbers_of_a_closed_loop_are_shared_by_all_workers_without_repetition() {
+fn closed_loop_workers_share_numbers_without_repetition() {
     let shared = window(PhaseKind::Measure, 0, u64::MAX, 1000);
     let mut benches = [
         bench(vec![shared.clone()], Schedule::Closed {}),
@@ -248,7 +248,7 @@ fn a_closed_loop_is_over_without_a_free_client_to_ask() {
 }
 
 #[test]
-fn an_open_loop_is_over_when_the_last_arrival_has_waited_too_long() {
+fn an_open_loop_ends_when_its_last_arrival_waited_too_long() {
     let window = window(PhaseKind::Measure, 0, 2 * SECOND, u64::MAX);
     let mut bench = bench(vec![window], constant(10.0, 1));
     let ticket = bench.start(0, 0);
@@ -269,7 +269,7 @@ fn an_open_loop_is_over_when_the_last_arrival_has_waited_too_long() {
 }
 
 #[test]
-fn operations_that_start_long_after_the_planned_end_are_in_windows_of_their_own() {
+fn operations_far_beyond_the_end_have_their_own_windows() {
     let window = window(PhaseKind::Measure, 0, 30 * SECOND, u64::MAX);
     let mut bench = bench(vec![window], constant(0.1, 60));
     for tenth in 0..325 {
@@ -368,7 +368,7 @@ fn a_queue_that_only_grows_is_given_up_after_the_end() {
 }
 
 #[test]
-fn a_stop_counts_what_was_due_in_the_measure_phase_behind_a_backlog_of_the_warm_up() {
+fn a_stop_counts_due_operations_behind_a_warm_up_backlog() {
     let phases = vec![
         window(PhaseKind::Warmup, 0, SECOND, u64::MAX),
         window(PhaseKind::Measure, SECOND, 9 * SECOND, u64::MAX),

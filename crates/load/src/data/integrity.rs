@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_is_found_intact() {
+    fn filled_values_are_found_intact() {
         for length in 0..300 {
             let value = value("user42", "field3", length);
             assert!(

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_every_length_are_filled_to_their_end_with_printable_bytes() {
+    fn values_of_every_length_are_filled_with_printable_bytes() {
         let mut rng = generator(101);
         for length in 0..200 {
             let mut value = vec![0; length];

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_distribution_stays_between_the_first_and_the_newest_document() {
+    fn every_distribution_stays_within_the_documents() {
         let mut rng = generator(81);
         for distribution in all() {
             for (count, expected_new, bound) in
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_far_beyond_the_existing_documents_still_ends_its_draws() {
+    fn draws_from_a_range_beyond_the_documents_end() {
         let mut rng = generator(82);
         let mut chooser =
             KeyChooser::new(&KeyDistribution::ScrambledZipfian {}, 0, 10, 1 << 60).unwrap();

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_share_a_data_set_insert_different_documents_without_a_gap() {
+    fn clients_of_one_data_set_insert_distinct_documents() {
         let of =
             |client| KeyNames::new("k", KeyOrder::Ordered, 1).with_new_documents(100, 3, client);
         assert_eq!(key(&of(2), 99), "k99", "the data set is shared");

@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_no_draws_also_after_a_reset() {
+    fn no_draws_have_no_shares_even_after_a_reset() {
         for count in [100, 100_000_000] {
             let table = ShareTable::new(0, count);
             assert_eq!(table.shares(), None);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exponent_that_is_no_positive_number_is_refused() {
+    fn a_non_positive_exponent_is_refused() {
         for exponent in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(ExactZipfian::new(0, 10, exponent).is_err(), "{exponent}");
         }

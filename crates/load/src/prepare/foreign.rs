@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_told_without_quotes() {
+    fn a_key_is_shown_without_quotes() {
         assert_eq!(key_text(&doc! { "_id": "customer1" }), "customer1");
         assert_eq!(key_text(&doc! { "_id": 7 }), "7");
     }
 
     #[test]
-    fn documents_of_benchmarks_are_told_from_others() {
+    fn documents_of_benchmarks_are_recognized() {
         let mut data = dyno_plan::builtin::find("a").expect("it is built in").data;
         let bytes = Binary {
             subtype: BinarySubtype::Generic,

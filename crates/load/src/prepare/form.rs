@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn collections_are_told_apart_by_type_and_options() {
+    fn collections_differ_by_type_and_options() {
         let capped = doc! { "capped": true, "size": 100_000, "max": 10_i64 };
         for (entry, name) in [
             (doc! { "type": "collection", "options": {} }, None),

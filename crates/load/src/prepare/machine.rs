@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_told_as_people_write_it() {
+    fn machine_facts_are_written_for_people() {
         let answer = doc! {
             "system": {
                 "hostname": "db1", "memSizeMB": 16_000_i64, "memLimitMB": 4_096_i64, "numCores": 8, "numCoresAvailableToProcess": 2,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_does_not_tell_is_not_known() {
+    fn facts_that_a_server_omits_are_unknown() {
         let os = doc! {
             "type": "Linux", "name": "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"", "version": "Kernel 6.1.0-18-amd64",
         };

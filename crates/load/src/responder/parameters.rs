@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_found() {
+    fn missing_parameters_are_not_found() {
         for wanted in [
             doc! {"getParameter": 1},
             doc! {"getParameter": 1, "syncdelay": 1},
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_value_is_read_back_and_the_old_one_is_told() {
+    fn setting_a_value_returns_the_old_one() {
         let mut parameters = parameters();
         for (value, was) in [
             (Bson::Int64(32), Bson::Int32(128)),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_mean_something_else_are_no_names_of_parameters() {
+    fn reserved_names_are_not_parameters() {
         for name in ["syncdelay", "wiredTigerConcurrent_2", "a.b-c"] {
             assert!(is_possible_name(name), "{name}");
         }

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_id_carries_what_is_left() {
+    fn a_cursor_id_carries_the_remaining_count() {
         let id = Batch::of(250, 101).cursor_id();
         let batch = |documents, remaining| {
             Command::GetMore(Batch {

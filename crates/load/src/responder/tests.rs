@@ -124,7 +124,7 @@ fn a_handshake_finds_a_writable_server() {
 }
 
 #[test]
-fn a_responder_gives_the_version_that_it_is_told() {
+fn a_responder_reports_the_configured_version() {
     let given = |version: &str| Behaviour {
         version: version.to_owned(),
         ..Behaviour::default()
@@ -338,7 +338,7 @@ fn unacknowledged_writes_get_no_reply_but_count() {
 }
 
 #[test]
-fn what_is_no_command_closes_its_connection_only() {
+fn invalid_commands_close_only_their_connection() {
     let responder = Responder::start(Behaviour::default()).unwrap();
     let mut good = connect(&responder);
     let mut bad = connect(&responder);
@@ -489,7 +489,7 @@ fn a_reply_can_name_the_wrong_request() {
 }
 
 #[test]
-fn faults_are_counted_over_all_connections_and_the_first_rule_wins() {
+fn faults_count_over_all_connections_and_the_first_rule_wins() {
     let behaviour = Behaviour {
         faults: vec![
             FaultRule {

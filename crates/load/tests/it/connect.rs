@@ -374,10 +374,12 @@ fn a_set_without_a_primary_is_waited_for_and_then_described() {
         panic!("{error:?}")
     };
     assert_eq!(members.len(), 2);
+    let b = format!("127.0.0.1:{b}");
+    let mut states = members.iter();
+    let state = states.find(|(host, _)| host.to_string() == b);
     assert!(
-        error
-            .to_string()
-            .contains(&format!("`127.0.0.1:{b}` is a secondary"))
+        state.is_some_and(|(_, state)| state.contains("secondary")),
+        "{error}"
     );
     assert!(started.elapsed() >= Duration::from_millis(250));
     let direct = connector(&format!("mongodb://127.0.0.1:{a}/?directConnection=true"));
@@ -743,7 +745,7 @@ fn certificates_are_verified_unless_told_otherwise() {
 }
 
 #[test]
-fn a_certificate_that_has_expired_is_said_to_have() {
+fn an_expired_certificate_is_reported() {
     let certificates = Certificates::new();
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     params.not_before = rcgen::date_time_ymd(2020, 1, 1);
@@ -759,7 +761,7 @@ fn a_certificate_that_has_expired_is_said_to_have() {
     assert!(cause.contains("certificate expired"), "{cause}");
     let hint = error.hint().unwrap();
     assert!(
-        hint.starts_with("replace the server's certificate"),
+        hint.contains("replace") && hint.contains("`tlsAllowInvalidCertificates=true`"),
         "{hint}"
     );
 }

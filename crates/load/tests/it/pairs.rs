@@ -97,7 +97,7 @@ fn mix() -> Workload {
 }
 
 #[test]
-fn percentiles_are_those_of_the_merged_histograms_and_rates_add_up_in_every_window() {
+fn percentiles_use_merged_histograms_and_rates_add_up() {
     let responders = [2, 20].map(|ms| Responder::start(slow(ms)).unwrap());
     let pairs = responders.iter().map(|r| pair(r, mix())).collect();
     let outcome = perform(job(pairs, PhaseKind::Measure, Schedule::Closed {}));
@@ -133,7 +133,7 @@ fn percentiles_are_those_of_the_merged_histograms_and_rates_add_up_in_every_wind
 }
 
 #[test]
-fn a_pair_that_has_nothing_more_to_do_counts_to_the_last_answer_of_all() {
+fn an_idle_pair_counts_until_the_last_answer_of_all() {
     let responders = [1, 2_500].map(|ms| Responder::start(slow(ms)).unwrap());
     let pairs = responders.iter().map(|r| pair(r, mix())).collect();
     let mut job = job(pairs, PhaseKind::Measure, Schedule::Closed {});
@@ -149,7 +149,7 @@ fn a_pair_that_has_nothing_more_to_do_counts_to_the_last_answer_of_all() {
 }
 
 #[test]
-fn a_count_is_that_of_one_pair_and_all_pairs_end_together() {
+fn operation_count_is_per_pair_and_all_pairs_end_together() {
     let responders = [1, 10].map(|ms| Responder::start(slow(ms)).unwrap());
     let pairs = responders.iter().map(|r| pair(r, mix())).collect();
     let mut job = job(pairs, PhaseKind::Measure, Schedule::Closed {});

@@ -18,7 +18,7 @@ of_both!(
     a_number_that_is_not_the_planned_one_is_exact,
     a_document_that_is_missing_in_a_full_collection_is_named,
     a_server_says_what_it_is,
-    a_server_tells_of_its_machine_or_why_it_does_not,
+    a_server_describes_its_machine_or_gives_a_reason,
     a_server_that_has_gone_is_an_error_with_the_intent,
 );
 
@@ -139,9 +139,10 @@ fn a_document_that_is_missing_in_a_full_collection_is_named(start: Start) {
         .unwrap()
         .sample;
     let differences = prepare::check_shape(&plan, &sample, true);
-    assert_eq!(
-        differences,
-        [format!("document `{first}` of the plan does not exist")]
+    assert_eq!(differences.len(), 1, "{differences:?}");
+    assert!(
+        differences[0].contains(&format!("`{first}`")),
+        "{differences:?}"
     );
 }
 
@@ -158,7 +159,7 @@ fn a_server_says_what_it_is(start: Start) {
     assert!(facts.storage_engine.is_some());
 }
 
-fn a_server_tells_of_its_machine_or_why_it_does_not(start: Start) {
+fn a_server_describes_its_machine_or_gives_a_reason(start: Start) {
     let Some(server) = or_skip(start()) else {
         return;
     };
@@ -191,7 +192,7 @@ fn a_server_tells_of_its_machine_or_why_it_does_not(start: Start) {
 }
 
 #[test]
-fn a_server_that_may_not_tell_of_its_machine_is_known_without_it() {
+fn a_server_that_refuses_host_info_has_no_machine_facts() {
     let port = scripted::serve(|command| match command.keys().next().unwrap().as_str() {
         "hostInfo" => doc! { "ok": 0, "code": 13, "errmsg": "not authorized on admin" },
         _ => doc! { "isWritablePrimary": true, "maxWireVersion": 21, "ok": 1 },
@@ -199,11 +200,19 @@ fn a_server_that_may_not_tell_of_its_machine_is_known_without_it() {
     let (target, _) = dyno_plan::uri::parse(&format!("mongodb://127.0.0.1:{port}/")).unwrap();
     let mut control = Connector::new(&target, None).unwrap().control().unwrap();
     let machine = prepare::server_machine(&mut control).unwrap();
-    let reason = "the server refused `hostInfo`: not authorized on admin (code 13, Unauthorized)";
+    let reason = machine.reason.clone().expect("it is not known");
+    for part in [
+        "`hostInfo`",
+        "not authorized on admin",
+        "13",
+        "Unauthorized",
+    ] {
+        assert!(reason.contains(part), "{reason}");
+    }
     assert_eq!(
         machine,
         ServerMachine {
-            reason: Some(reason.to_owned()),
+            reason: Some(reason),
             ..ServerMachine::default()
         }
     );
@@ -234,10 +243,10 @@ fn a_server_that_has_gone_is_an_error_with_the_intent(start: Start) {
     let mut control = control(&server);
     drop(server);
     let error = prepare::collection_size(&mut control, &plan(5).data).unwrap_err();
-    assert!(matches!(error, LoadError::Setup { .. }));
-    assert_eq!(
-        error.to_string(),
-        "cannot count the documents of `ycsb.usertable`"
+    assert!(
+        matches!(&error, LoadError::Setup { intent, .. }
+            if intent.contains("count") && intent.contains("`ycsb.usertable`")),
+        "{error:?}"
     );
     assert!(error.source().is_some());
 }

@@ -174,7 +174,7 @@ fn write_that_fails_twice_has_failed() {
 }
 
 #[test]
-fn insert_may_exist_when_its_retry_after_a_lost_connection_is_refused() {
+fn insert_may_exist_when_its_retry_is_refused() {
     let exists = || {
         let error = doc! { "index": 0, "code": 11_000, "errmsg": "exists" };
         doc! { "n": 0, "writeErrors": [error], "ok": 1.0 }
@@ -214,7 +214,7 @@ fn insert_may_exist_when_its_retry_after_a_lost_connection_is_refused() {
 }
 
 #[test]
-fn write_is_not_sent_again_to_a_server_that_would_not_recognise_it() {
+fn write_is_not_repeated_if_the_server_cannot_recognize_it() {
     let commands = Commands::default();
     let kept = commands.clone();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -375,7 +375,7 @@ fn wire(text: &str) -> Backend {
 }
 
 #[test]
-fn failed_load_says_what_the_server_said() {
+fn failed_load_shows_the_error_of_the_server() {
     let validation = doc! { "index": 0, "code": 121, "errmsg": "Document failed validation" };
     let concern = doc! { "code": 64, "codeName": "WriteConcernFailed", "errmsg": "waiting for replication timed out" };
     for batch in [1, 10] {

@@ -92,7 +92,7 @@ fn dispersion(distribution: ThinkTime, hundredths: usize) -> f64 {
 }
 
 #[test]
-fn exponential_think_times_make_random_arrivals_and_constant_ones_a_rhythm() {
+fn exponential_think_times_make_arrivals_random() {
     in_a_quiet_moment(|| {
         // Clients that think for exponential times and hardly wait for the server send a Poisson stream: the variance of a count is its mean.
         near(
@@ -159,7 +159,7 @@ fn a_throttled_loop_beyond_the_capacity_is_a_closed_loop() {
 }
 
 #[test]
-fn a_throttled_loop_makes_up_for_a_stall_and_its_response_times_show_it() {
+fn a_throttled_loop_catches_up_after_a_stall() {
     in_a_quiet_moment(|| {
         let mut trial = trial(Behaviour {
             stall: Some(Stall::new(ms(2500), ms(200))),

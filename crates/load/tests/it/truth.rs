@@ -236,7 +236,7 @@ pub(crate) fn near(measured: f64, expected: f64, tolerance: f64, what: &str) -> 
 }
 
 #[test]
-fn a_stall_has_its_full_weight_in_response_time_and_hides_in_service_time() {
+fn a_stall_shows_in_response_time_and_not_in_service_time() {
     // One arrival in ten meets a stall of 200 ms and waits uniformly up to its end.
     in_a_quiet_moment(|| {
         let mut trial = trial(Behaviour {
@@ -327,12 +327,12 @@ fn queue_with_load(utilization: f64) {
 }
 
 #[test]
-fn a_queue_at_half_load_has_the_response_time_of_queueing_theory() {
+fn response_time_at_half_load_matches_queueing_theory() {
     queue_with_load(0.5);
 }
 
 #[test]
-fn a_queue_at_four_fifths_load_has_the_response_time_of_queueing_theory() {
+fn response_time_at_four_fifths_load_matches_queueing_theory() {
     queue_with_load(0.8);
 }
 
@@ -365,7 +365,7 @@ fn a_rate_is_kept_to_the_operation() {
 }
 
 #[test]
-fn arrivals_beyond_the_longest_delay_are_dropped_and_the_rest_is_bounded_by_it() {
+fn arrivals_beyond_the_longest_delay_are_dropped() {
     // The queue serves 100/s, the schedule offers 400/s.
     let mut trial = trial(Behaviour {
         service: Service::SingleQueue {
@@ -545,7 +545,7 @@ fn a_read_modify_write_counts_once_and_its_parts_beside_it() {
 }
 
 #[test]
-fn a_load_inserts_every_document_once_also_the_rest_of_the_last_batch() {
+fn a_load_inserts_every_document_once() {
     let mut trial = trial(Behaviour::default());
     trial.plan.data.records = 1234;
     trial.plan.keys = KeyDistribution::Uniform {};
@@ -566,7 +566,7 @@ fn a_load_inserts_every_document_once_also_the_rest_of_the_last_batch() {
 }
 
 #[test]
-fn a_closed_loop_of_one_client_measures_the_service_time_of_the_server() {
+fn a_closed_loop_of_one_client_measures_service_time() {
     let mut trial = trial(Behaviour {
         service: Service::Parallel {
             time: ServiceTime::Fixed(Duration::from_millis(5)),

@@ -101,7 +101,7 @@ fn why(used: &Consumption, what: Counted) -> &str {
 }
 
 #[test]
-fn counters_of_processes_and_devices_are_those_between_two_readings() {
+fn counters_are_differences_between_two_readings() {
     let fixture = machine();
     let mut counters =
         ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data", "data/x"]));
@@ -133,15 +133,12 @@ fn counters_of_processes_and_devices_are_those_between_two_readings() {
     // Those of the whole disk.
     assert_eq!(device.flushes, Some(10));
     assert_eq!(used.network, None);
-    assert_eq!(why(&used, Counted::Network), "no server was asked");
-    assert_eq!(
-        why(&used, Counted::Energy),
-        "no RAPL counters on this machine"
-    );
+    assert!(why(&used, Counted::Network).starts_with("no server"));
+    assert!(why(&used, Counted::Energy).contains("RAPL"));
 }
 
 #[test]
-fn the_kernel_is_read_before_the_servers_are_asked_and_both_know_when() {
+fn kernel_is_read_before_servers_and_both_times_are_kept() {
     let fixture = machine();
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
     set_devices(&fixture, 1);
@@ -177,7 +174,7 @@ fn the_kernel_is_read_before_the_servers_are_asked_and_both_know_when() {
 }
 
 #[test]
-fn servers_that_tell_at_one_end_only_have_no_context_switches() {
+fn context_switches_need_a_report_at_both_ends() {
     let fixture = machine();
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
     set_devices(&fixture, 1);
@@ -198,7 +195,7 @@ fn servers_that_tell_at_one_end_only_have_no_context_switches() {
 }
 
 #[test]
-fn flushes_of_a_volume_are_those_of_its_members() {
+fn flushes_of_a_volume_are_the_sum_of_its_members() {
     let fixture = machine();
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["volume"]));
     set_devices(&fixture, 1);
@@ -214,7 +211,7 @@ fn flushes_of_a_volume_are_those_of_its_members() {
 }
 
 #[test]
-fn what_is_not_known_is_absent_with_the_reason() {
+fn unknown_counters_are_absent_with_a_reason() {
     let fixture = machine();
     set_devices(&fixture, 1);
     let elsewhere = || "the servers run on another machine".to_owned();
@@ -259,10 +256,7 @@ fn a_server_that_was_started_again_has_no_counters() {
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.server_cpu_s, None);
     assert_eq!(why(&used, Counted::ServerCpu), "process 8 ended");
-    assert_eq!(
-        why(&used, Counted::Device),
-        "the device is another one under the old name"
-    );
+    assert!(why(&used, Counted::Device).contains("another one"));
 }
 
 #[test]
@@ -281,10 +275,7 @@ fn old_kernels_count_no_flushes() {
     );
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.device.as_ref().unwrap().flushes, None);
-    assert_eq!(
-        why(&used, Counted::Flushes),
-        "this kernel does not count them"
-    );
+    assert!(why(&used, Counted::Flushes).contains("kernel"));
 }
 
 /// Answers what it was given.
@@ -316,7 +307,7 @@ fn status(factor: i64) -> Document {
 }
 
 #[test]
-fn a_server_elsewhere_tells_of_itself() {
+fn remote_server_reports_its_own_counters() {
     let fixture = machine();
     let elsewhere = || "the servers run on another machine".to_owned();
     let subject = ConsumptionSubject {
@@ -352,7 +343,7 @@ fn a_server_elsewhere_tells_of_itself() {
 }
 
 #[test]
-fn one_server_that_does_not_tell_hides_the_sum() {
+fn sum_is_unknown_when_one_server_does_not_report() {
     let fixture = machine();
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
     let ask = |factor| {
@@ -378,7 +369,7 @@ fn one_server_that_does_not_tell_hides_the_sum() {
     );
     assert_eq!((used.cache_misses, used.journal_sync_s), (None, None));
     for what in [Counted::CacheMisses, Counted::JournalSyncs] {
-        assert_eq!(why(&used, what), "the server does not tell");
+        assert!(why(&used, what).starts_with("the server"), "{what:?}");
     }
 }
 
@@ -422,7 +413,7 @@ mod rapl {
     }
 
     #[test]
-    fn packages_and_memory_are_added_up_and_their_parts_are_not() {
+    fn energy_adds_packages_and_memory_but_not_their_parts() {
         let fixture = machine(5_000_000);
         let mut counters = counters(&fixture);
         let first = read(&mut counters).unwrap();
@@ -436,7 +427,7 @@ mod rapl {
     }
 
     #[test]
-    fn the_energy_of_a_phase_is_that_between_its_readings() {
+    fn energy_of_a_phase_is_the_difference_of_its_readings() {
         let fixture = machine(5_000_000);
         let mut counters = counters(&fixture);
         zone(&fixture, "intel-rapl:0", "package-0", 6_000_000);
@@ -448,7 +439,7 @@ mod rapl {
     }
 
     #[test]
-    fn a_counter_goes_round_several_times() {
+    fn energy_counter_may_wrap_several_times() {
         let fixture = machine(262_143_000_000);
         let mut counters = counters(&fixture);
         for energy_uj in [1_000_000, 262_000_000_000, 671_150] {
@@ -462,15 +453,15 @@ mod rapl {
     }
 
     #[test]
-    fn without_counters_there_is_a_reason() {
+    fn energy_has_a_reason_when_there_are_no_counters() {
         let fixture = Fixture::new();
         let mut counters = counters(&fixture);
         let found = read(&mut counters);
-        assert_eq!(found, Err("no RAPL counters on this machine".to_owned()));
+        assert!(found.is_err_and(|reason| reason.contains("RAPL")));
     }
 
     #[test]
-    fn a_counter_that_goes_away_is_told() {
+    fn energy_has_a_reason_when_a_counter_disappears() {
         let fixture = machine(5_000_000);
         let mut counters = counters(&fixture);
         fs::remove_file(

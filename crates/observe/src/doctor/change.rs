@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_set_is_left_alone() {
+    fn revert_keeps_a_value_that_somebody_else_set() {
         let fixture = Fixture::new().with(&PATH[1..], "madvise\n");
         let root = fixture.root();
         let steps = prepare(CheckName::HugePages, &write(PATH, "never"), root).unwrap();
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_failed_program_are_in_the_error() {
+    fn error_contains_the_output_of_a_failed_program() {
         run_program(&["true"]).unwrap();
         let error = run_program(&["sh", "-c", "echo no such mount >&2; exit 32"]).unwrap_err();
         assert!(error.to_string().contains("no such mount"), "{error}");

@@ -232,7 +232,7 @@ Max processes             unlimited            96365                processes \n
 Max open files            1024                 524288               files     \n";
 
     #[test]
-    fn limits_are_the_soft_ones_and_may_be_absent() {
+    fn limits_are_soft_limits_and_may_be_absent() {
         let fixture = Fixture::new().with("proc/7/limits", LIMITS);
         assert_eq!(
             limits(fixture.root(), "proc/7/limits"),
@@ -249,7 +249,7 @@ Max open files            1024                 524288               files     \n
     }
 
     #[test]
-    fn the_policy_is_that_of_the_largest_mapping() {
+    fn memory_policy_comes_from_the_largest_mapping() {
         let read = |text: &str| {
             let fixture = Fixture::new().with("proc/7/numa_maps", text);
             policy(fixture.root(), "proc/7/numa_maps")

@@ -119,7 +119,7 @@ fn the_cpus_of_a_machine_are_busy_for_their_share_of_the_phase() {
 }
 
 #[test]
-fn the_busiest_disk_stands_for_one_that_is_not_known_and_all_are_told() {
+fn busiest_disk_stands_for_an_unknown_one_and_all_are_listed() {
     let sources = [source(
         "node",
         SourceKind::Exporter,
@@ -150,7 +150,7 @@ fn the_busiest_disk_stands_for_one_that_is_not_known_and_all_are_told() {
 }
 
 #[test]
-fn an_exporter_of_another_machine_and_a_second_one_of_the_same_count_for_nothing() {
+fn foreign_and_duplicate_exporters_are_ignored() {
     let mut sources = [
         source("node", SourceKind::Exporter, "http://db1:9100/metrics"),
         source("again", SourceKind::Exporter, "http://db1:9200/metrics"),
@@ -172,7 +172,7 @@ fn an_exporter_of_another_machine_and_a_second_one_of_the_same_count_for_nothing
 }
 
 #[test]
-fn one_exporter_may_tell_of_the_cpus_and_another_of_the_disks() {
+fn exporters_may_report_cpus_and_disks_separately() {
     let sources = [
         source("disks", SourceKind::Exporter, "http://db1:9100/metrics"),
         source("all", SourceKind::Exporter, "http://db1:9200/metrics"),
@@ -208,7 +208,7 @@ fn process(name: &str, share: f64) -> MetricTable {
 }
 
 #[test]
-fn servers_of_one_machine_share_its_cpus_and_each_machine_has_its_own() {
+fn servers_share_the_cpus_of_their_machine() {
     let sources = [
         source("member-0", SourceKind::Server, "db1:27017"),
         source("member-1", SourceKind::Server, "db1:27018"),
@@ -249,7 +249,7 @@ fn servers_of_one_machine_share_its_cpus_and_each_machine_has_its_own() {
 }
 
 #[test]
-fn what_was_not_seen_is_not_made_up() {
+fn use_is_unknown_when_much_of_the_time_is_missing() {
     let sources = [source("server", SourceKind::Server, "db1:27017")];
     let tables = [process("server", 1.0)];
     let watched = Watched {
@@ -302,7 +302,7 @@ fn the_host_of_an_address_is_without_its_port() {
 }
 
 #[test]
-fn a_late_reading_is_about_all_the_time_since_the_one_before() {
+fn late_reading_covers_the_time_since_the_previous_one() {
     let sources = [source("server", SourceKind::Server, "db1:27017")];
     let found = |table: MetricTable| {
         let tables = [table];

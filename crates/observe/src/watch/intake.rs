@@ -247,7 +247,7 @@ mod tests {
     use dyno_record::model::SourceKind;
 
     #[test]
-    fn what_is_read_now_and_then_stays_on_the_board_and_is_recorded_once() {
+    fn rare_readings_stay_on_the_board_and_are_recorded_once() {
         let folder = tempfile::tempdir().expect("there is room");
         let board = Board::default();
         let description = Description {

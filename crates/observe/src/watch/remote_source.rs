@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_there_is_reported_here() {
+    fn remote_read_errors_are_reported_locally() {
         let folder = tempfile::tempdir().expect("there is room");
         let (board, mut source) = source(folder.path());
         let reason = "no sensor".to_owned();

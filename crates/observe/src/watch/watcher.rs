@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_does_not_exist_is_reported_and_no_fault() {
+    fn absent_part_is_reported_but_not_a_fault() {
         let script = |_| {
             let mut reported = value(1.0);
             let reason = "no sensor".to_owned();

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn malformed_lists_are_refused() {
         for text in ["a", "1-", "-1", "3-1", "1,,2", "+1", "0-4294967295", "1 2"] {
             let error = text.parse::<IdSet>().unwrap_err();
             assert!(error.to_string().contains(&format!("`{text}`")), "{error}");

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_follow_the_policy_when_nothing_is_said() {
+    fn clients_follow_the_policy_by_default() {
         let client = |text| PlacementRequest::parse(text, 1).unwrap().client;
         assert_eq!(client("none"), ClientPolicy::Unpinned);
         assert_eq!(client("interleave"), ClientPolicy::Unpinned);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_form_is_refused_with_the_possible_ones() {
+    fn malformed_placements_are_refused_with_the_valid_forms() {
         for text in [
             "",
             "Spread",
@@ -330,7 +330,10 @@ mod tests {
             "spread client=same more",
         ] {
             let error = PlacementRequest::parse(text, 1).unwrap_err();
-            assert!(error.to_string().contains("expected"), "{text}: {error}");
+            assert!(
+                error.to_string().contains(error.expected),
+                "{text}: {error}"
+            );
         }
     }
 

@@ -2,8 +2,12 @@
 
 use super::*;
 
+/// Why a text is not a topology, without the list of valid forms, which it must have.
 fn refused(text: &str) -> String {
-    text.parse::<Topology>().unwrap_err().to_string()
+    let error = text.parse::<Topology>().unwrap_err();
+    assert_eq!(error.value, text);
+    assert!(error.reason.contains(text::FORMS), "{error}");
+    error.reason.replace(text::FORMS, "")
 }
 
 #[test]
@@ -26,7 +30,7 @@ fn every_text_is_read_and_printed_again() {
 }
 
 #[test]
-fn parts_mean_what_they_say() {
+fn topology_parts_are_parsed() {
     let Ok(Topology::ReplicaSet(set)) = "replica-set=2+1,priorities=5/1".parse() else {
         panic!("no replica set");
     };
@@ -46,50 +50,40 @@ fn parts_mean_what_they_say() {
 
 #[test]
 fn errors_name_the_value_and_the_valid_forms() {
-    let text = refused("replica=3");
-    assert!(
-        text.starts_with(
-            "`replica=3` is not a topology: `replica` is not known; valid forms are `standalone`, `pairs=N`"
-        ),
-        "{text}"
-    );
-    for (text, reason) in [
-        ("", "`` is not known"),
-        ("standalone=2", "takes no number"),
-        ("standalone,config=2", "no option `config`"),
-        ("pairs", "`pairs` needs a number"),
-        ("pairs=0", "pairs must be 1 to 64, not 0"),
-        ("split", "`split` needs a number"),
-        ("split=1", "servers must be 2 to 64, not 1"),
-        ("split=2,chunks=4", "no option `chunks`"),
-        ("pairs=-1", "`-1` is not a whole number"),
-        ("replica-set=0+1", "data members must be 1 to 50"),
-        ("replica-set=3+7", "arbiters must be 0 to 6"),
-        ("replica-set=3,priorities=1/1", "2 priorities for 3"),
-        ("replica-set=2,priorities=0/0", "all priorities are 0"),
+    for (text, part) in [
+        ("replica=3", "`replica`"),
+        ("", "``"),
+        ("standalone=2", "`standalone`"),
+        ("standalone,config=2", "`config`"),
+        ("pairs", "`pairs`"),
+        ("pairs=0", "1 to 64, not 0"),
+        ("split", "`split`"),
+        ("split=1", "2 to 64, not 1"),
+        ("split=2,chunks=4", "`chunks`"),
+        ("pairs=-1", "`-1`"),
+        ("replica-set=0+1", "1 to 50"),
+        ("replica-set=3+7", "0 to 6"),
+        ("replica-set=3,priorities=1/1", "2 priorities"),
+        ("replica-set=2,priorities=0/0", "all priorities"),
         ("replica-set=1,priorities=1001", "0 to 1000, not 1001"),
-        ("sharded=2", "`2` is not SHARDSxMEMBERS"),
-        ("sharded=2x0", "members per shard must be 1 to 7"),
-        ("sharded=30x3", "it has 92 processes"),
-        ("sharded=2x1,key=a", "not FIELD:hashed or FIELD:ranged"),
-        ("sharded=2x1,key=a..b:hashed", "not a field name"),
-        ("sharded=2x1,key=a:ranged,chunks=4", "needs a hashed key"),
-        ("sharded=1x1,chunks=8192", "chunks must be 1 to 8191"),
-        ("sharded=2x1,balancer=maybe", "`on` or `off`"),
-        ("sharded=2x1,nodes=3", "no option `nodes`"),
-        ("sharded=4294967295x7", "shards must be 1 to 64"),
+        ("sharded=2", "`2`"),
+        ("sharded=2x0", "1 to 7"),
+        ("sharded=30x3", "92"),
+        ("sharded=2x1,key=a", "`a`"),
+        ("sharded=2x1,key=a..b:hashed", "`a..b`"),
+        ("sharded=2x1,key=a:ranged,chunks=4", "hashed key"),
+        ("sharded=1x1,chunks=8192", "1 to 8191"),
+        ("sharded=2x1,balancer=maybe", "`balancer`"),
+        ("sharded=2x1,nodes=3", "`nodes`"),
+        ("sharded=4294967295x7", "1 to 64"),
     ] {
-        let message = refused(text);
-        assert!(message.contains(reason), "{text}: {message}");
-        assert!(
-            message.contains("; valid forms are `standalone`"),
-            "{message}"
-        );
+        let reason = refused(text);
+        assert!(reason.contains(part), "{text}: {reason}");
     }
 }
 
 #[test]
-fn members_after_the_seventh_voter_neither_vote_nor_become_primary() {
+fn members_beyond_seven_voters_do_not_vote_or_become_primary() {
     let mut set = ReplicaSet::new(9);
     set.arbiters = 1;
     assert!(set.votes(5) && !set.votes(6));
@@ -97,7 +91,7 @@ fn members_after_the_seventh_voter_neither_vote_nor_become_primary() {
 }
 
 #[test]
-fn the_embedded_server_stands_alone() {
+fn embedded_server_lacks_replica_sets_and_sharding() {
     let lacking = |text: &str| text.parse::<Topology>().unwrap().lacking_in_embedded();
     assert_eq!(lacking("replica-set=3"), Some("replica sets"));
     assert_eq!(lacking("sharded=2x2,chunks=4"), Some("sharding"));

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// The valid forms, as errors name them.
-const FORMS: &str = "`standalone`, `pairs=N`, `replica-set=N[+ARBITERS][,priorities=P/P/...]`, \
+pub(super) const FORMS: &str = "`standalone`, `pairs=N`, `replica-set=N[+ARBITERS][,priorities=P/P/...]`, \
     `sharded=SHARDSxMEMBERS[,config=N][,routers=N][,key=FIELD:hashed|ranged][,chunks=N][,balancer=on|off]`, \
     and for index builds `split=N`";
 

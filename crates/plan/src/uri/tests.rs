@@ -92,7 +92,7 @@ fn credentials_are_decoded_and_kept_apart() {
 }
 
 #[test]
-fn the_authentication_database_is_authsource_then_the_database_then_admin() {
+fn authsource_comes_before_the_database_and_admin() {
     let source = |text: &str| parse(text).unwrap().1.unwrap().source;
     assert_eq!(
         source("mongodb://u:p@h/db?authSource=users").as_deref(),
@@ -220,12 +220,17 @@ fn wrong_values_name_the_option_and_what_it_takes() {
 #[test]
 fn an_unknown_option_is_an_error_with_the_nearest_name() {
     let error = error("mongodb://h/?maxPoolSzie=5");
-    assert!(matches!(error, UriError::UnknownOption { .. }));
-    assert_eq!(error.hint().as_deref(), Some("did you mean `maxPoolSize`?"));
+    let unknown = UriError::UnknownOption {
+        name: "maxPoolSzie".into(),
+        nearest: Some("maxPoolSize".into()),
+    };
+    assert_eq!(error, unknown);
+    let hint = error.hint().unwrap_or_default();
+    assert!(hint.contains("`maxPoolSize`"), "{hint}");
 }
 
 #[test]
-fn what_the_wire_backend_cannot_honour_is_listed_by_name() {
+fn options_unsupported_by_the_wire_backend_are_listed() {
     for text in [
         "readPreference=secondary",
         "loadBalanced=true",
@@ -297,7 +302,7 @@ fn values_that_ask_for_nothing_reach_neither_backend() {
 }
 
 #[test]
-fn values_that_ask_for_what_the_wire_backend_does_anyway_are_fine() {
+fn wire_backend_accepts_options_that_match_its_behavior() {
     let parsed = target(
         "mongodb://h/?readPreference=primary&retryWrites=false&loadBalanced=false&minPoolSize=0\
          &maxStalenessSeconds=-1&w=majority&maxPoolSize=0",
@@ -332,7 +337,7 @@ fn router_gets_only_the_mode_of_a_read_preference() {
 }
 
 #[test]
-fn mechanisms_that_nobody_here_speaks_are_refused_by_name() {
+fn unsupported_mechanisms_are_refused_by_name() {
     for name in ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "PLAIN"] {
         let error = error(&format!("mongodb://u:p@h/?authMechanism={name}"));
         assert_eq!(
@@ -477,7 +482,7 @@ fn a_txt_record_fills_what_the_connection_string_leaves_open() {
 }
 
 #[test]
-fn what_is_displayed_parses_to_the_same_target() {
+fn displayed_target_parses_to_the_same_target() {
     for text in [
         "mongodb://localhost",
         "mongodb://u:p@a:1,[::1]:2,%2Ftmp%2Fm%20%2B.sock/my%2Ddb?w=tag%26x&appName=a%20b%2Bc&authSource=x",

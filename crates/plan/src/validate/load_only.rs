@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_load_has_is_refused_by_its_name() {
+    fn keys_of_loads_are_refused_in_other_plans() {
         let exporter = "[[observe.exporters]]\nname = \"node\"\nurl = \"http://h:1/metrics\"";
         for (text, key) in [
             ("client.think_time = \"5ms\"", "client.think_time"),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_loop_that_is_named_is_what_they_have() {
+    fn an_explicit_closed_loop_is_accepted() {
         for table in ["index_build", "tail"] {
             let text = format!("schedule.kind = \"closed\"\n[{table}]\n");
             assert!(file::parse(&text, "t").is_ok());

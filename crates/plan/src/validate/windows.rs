@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_may_be_cut_are_warned_of() {
+    fn windows_that_may_be_cut_short_give_warnings() {
         assert_eq!(warnings(&pkm(Some(720), None)), Vec::<String>::new());
         for plan in [
             pkm(Some(720), Some(1_000)),

@@ -80,7 +80,7 @@ fn plan(pairs: &[(&str, &str)]) -> Plan {
 }
 
 #[test]
-fn without_parameters_the_load_has_the_shape_that_it_has_there() {
+fn without_parameters_the_load_has_the_framework_defaults() {
     let settings = applied(&[]);
     assert_eq!(settings.workload, "90read10update");
     assert_eq!(key(&settings, "server.pairs"), Some("3"));
@@ -123,8 +123,8 @@ fn every_test_case_is_a_built_in_plan() {
     for (name, part) in [
         ("test_x_iaa", "Accelerator"),
         ("test_x_30write60read10insert", "1.1"),
-        ("test_x_reed", "did you mean `read`?"),
-        ("test_x_nothing", "the test cases are"),
+        ("test_x_reed", "`read`"),
+        ("test_x_nothing", "`90read10update`"),
     ] {
         let text = refused(&[("TESTCASE", name)]);
         assert!(text.contains("`TESTCASE`") && text.contains(part), "{text}");
@@ -150,7 +150,7 @@ fn a_workload_file_is_a_built_in_plan_or_a_path() {
     );
     let named = apply(&here(&[("WORKLOAD_FILE", "read")]), Some("pkm")).unwrap();
     assert_eq!(named.workload, "pkm");
-    assert!(named.warnings[0].contains("`WORKLOAD_FILE` has no effect"));
+    assert!(named.warnings[0].starts_with("`WORKLOAD_FILE`"));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn parameters_of_the_servers_become_a_plan() {
 }
 
 #[test]
-fn encryption_can_be_named_as_the_manual_and_as_the_scripts_do() {
+fn tls_flag_may_be_a_number_or_a_word() {
     for (flag, encryption) in [
         ("0", "off"),
         ("false", "off"),
@@ -254,7 +254,7 @@ fn encryption_can_be_named_as_the_manual_and_as_the_scripts_do() {
     for flag in ["yes", "2", "01", "-1"] {
         let problem = refused(&[("TLS_FLAG", flag)]);
         assert!(
-            problem.contains(&format!("`TLS_FLAG` is `{flag}`")),
+            problem.contains("`TLS_FLAG`") && problem.contains(&format!("`{flag}`")),
             "{problem}"
         );
     }
@@ -278,7 +278,9 @@ fn a_replica_set_is_one_of_one_member() {
     );
     for more in [&[][..], &[("CLIENT_SERVER_PAIR", "2")]] {
         let text = refused(&[&[("REPLICA_SET", "true")], more].concat());
-        assert!(text.contains("replica sets of one member"), "{text}");
+        for part in ["`REPLICA_SET`", "`CLIENT_SERVER_PAIR=1`"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 }
 
@@ -287,8 +289,12 @@ fn data_folders_are_one_or_several() {
     let one = applied(&[("DB_HOSTPATH", "/mnt/disk1")]);
     assert_eq!(key(&one, "server.data_dir"), Some("/mnt/disk1"));
     assert_eq!(key(&one, "server.data_dirs"), None);
-    assert!(refused(&[("DB_HOSTPATH", "/a%20")]).contains("no name"));
-    assert!(refused(&[("DISK_SPEC", "true")]).contains("`DB_HOSTPATH`"));
+    assert!(refused(&[("DB_HOSTPATH", "/a%20")]).starts_with("`DB_HOSTPATH`"));
+    let text = refused(&[("DISK_SPEC", "true")]);
+    assert!(
+        text.starts_with("`DISK_SPEC`") && text.contains("`DB_HOSTPATH`"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -320,7 +326,7 @@ fn options_of_placement_become_policies() {
 }
 
 #[test]
-fn custom_options_of_numactl_take_the_place_of_the_others() {
+fn custom_options_of_numactl_replace_the_others() {
     let server = ("CUSTOMER_NUMAOPT_SERVER", "-N 0 -M 0");
     assert_eq!(placement(&[server]), "node=0 client=none");
     let client = ("CUSTOMER_NUMAOPT_CLIENT", "-N 1 -M 1");
@@ -331,7 +337,7 @@ fn custom_options_of_numactl_take_the_place_of_the_others() {
     let settings = applied(&[one, cores, ("NUMACTL_OPTION", "2"), ("CORES", "4-7")]);
     let warnings = settings.warnings.join("\n");
     assert!(
-        warnings.contains("`NUMACTL_OPTION` has no") && warnings.contains("`CORES` has no"),
+        warnings.contains("`NUMACTL_OPTION`") && warnings.contains("`CORES`"),
         "{warnings}"
     );
     let text = refused(&[("CUSTOMER_NUMAOPT_SERVER", "-N 0,1 -m 0,1")]);
@@ -343,12 +349,9 @@ fn custom_options_of_numactl_take_the_place_of_the_others() {
 }
 
 #[test]
-fn placement_that_lacks_something_or_means_nothing_is_told() {
+fn incomplete_or_unused_placement_is_reported() {
     let text = refused(&[("NUMACTL_OPTION", "3")]);
-    assert!(
-        text.contains("`CORE_NUMS_EACH_INSTANCE` is missing"),
-        "{text}"
-    );
+    assert!(text.contains("`CORE_NUMS_EACH_INSTANCE`"), "{text}");
     let text = refused(&[("NUMACTL_OPTION", "3"), ("CORE_NUMS_EACH_INSTANCE", "x")]);
     assert_eq!(text.lines().count(), 1, "{text}");
     for (name, value) in [
@@ -357,10 +360,7 @@ fn placement_that_lacks_something_or_means_nothing_is_told() {
         ("CORE_NUMS_EACH_INSTANCE", "2"),
     ] {
         let warnings = applied(&[(name, value)]).warnings;
-        assert!(
-            warnings[0].contains(&format!("`{name}` has no effect")),
-            "{name}"
-        );
+        assert!(warnings[0].starts_with(&format!("`{name}`")), "{name}");
     }
     assert_eq!(
         applied(&[("SELECT_NUMA_NODE", "0")]).warnings,
@@ -386,7 +386,7 @@ fn trace_windows_are_phases_or_times() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_and_its_default_is_not() {
+fn unsupported_values_are_refused_and_defaults_are_not() {
     for variable in VARIABLES {
         let Treatment::Refused(reason, instead) = variable.treatment else {
             continue;
@@ -402,7 +402,7 @@ fn what_is_not_supported_is_refused_and_its_default_is_not() {
 }
 
 #[test]
-fn what_has_no_effect_says_so_unless_it_is_the_default() {
+fn values_without_effect_give_a_warning_except_defaults() {
     for variable in VARIABLES {
         let Treatment::NoEffect(reason) = variable.treatment else {
             continue;
@@ -413,10 +413,10 @@ fn what_has_no_effect_says_so_unless_it_is_the_default() {
             _ => "7",
         };
         let warnings = applied(&[(variable.name, value)]).warnings;
-        assert_eq!(
-            warnings,
-            [format!("`{}` has no effect: {reason}", variable.name)]
-        );
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        let begin = format!("`{}`", variable.name);
+        assert!(warnings[0].starts_with(&begin), "{warnings:?}");
+        assert!(warnings[0].ends_with(reason), "{warnings:?}");
         if let Some(default) = variable.default {
             assert!(applied(&[(variable.name, default)]).warnings.is_empty());
         }
@@ -424,7 +424,7 @@ fn what_has_no_effect_says_so_unless_it_is_the_default() {
 }
 
 #[test]
-fn every_parameter_that_is_given_is_acted_on_or_spoken_of() {
+fn every_given_parameter_changes_the_result() {
     for variable in VARIABLES {
         let name = variable.name;
         // What counts only beside another one is given with it.
@@ -469,8 +469,9 @@ fn a_wrong_value_is_one_problem_that_names_the_parameter() {
         assert!(text.contains(&format!("`{}`", variable.name)), "{text}");
     }
     let text = refused(&[("INSERT_ORDER", "hased"), ("RECORD_COUNT", "0")]);
-    assert!(text.contains("did you mean `hashed`?"), "{text}");
-    assert!(text.contains("`RECORD_COUNT` is `0`"), "{text}");
+    // In the list of all words, and as the nearest one.
+    assert_eq!(text.matches("`hashed`").count(), 2, "{text}");
+    assert!(text.contains("`RECORD_COUNT`"), "{text}");
     for (name, value) in [
         ("CACHE_SIZE_GB", "0"),
         ("NUMACTL_OPTION", "6"),
@@ -502,16 +503,12 @@ fn problems_of_the_plan_name_the_parameters_behind_them() {
         Problem::new("`client.batch` is wrong"),
     ];
     settings.explain(&mut problems);
-    assert!(
-        problems[0]
-            .message
-            .contains("`insertstart` comes from `INSERT_START`")
-    );
-    assert!(
-        problems[1]
-            .message
-            .contains("`CLIENT_SERVER_PAIR`, by default")
-    );
+    for part in ["`insertstart`", "`INSERT_START`"] {
+        assert!(problems[0].message.contains(part), "{}", problems[0]);
+    }
+    for part in ["`CLIENT_SERVER_PAIR`", "by default"] {
+        assert!(problems[1].message.contains(part), "{}", problems[1]);
+    }
     assert_eq!(problems[2].message, "`client.batch` is wrong");
 }
 
@@ -591,7 +588,7 @@ fn parameters_in_pods_are_kept_or_refused_by_name() {
 }
 
 #[test]
-fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
+fn fleet_takes_hosts_from_the_inventory_and_amounts_per_server() {
     let on_hosts = |pairs: &[(&str, &str)], workload: Option<&str>| {
         let parameters = Parameters {
             on_hosts: true,
@@ -673,9 +670,13 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
     for window in ["time,3,4", "roi,RUN_PHASE"] {
         let settings = on_hosts(&[("EVENT_TRACE_PARAMS", window)], None).unwrap();
         assert_eq!(settings.trace, None);
-        let told =
-            "`EVENT_TRACE_PARAMS` has no effect: a fleet runs no trace commands on its hosts";
-        assert_eq!(settings.warnings, [told], "{window}");
+        let [warning] = settings.warnings.as_slice() else {
+            panic!("{:?}", settings.warnings)
+        };
+        assert!(
+            warning.starts_with("`EVENT_TRACE_PARAMS`") && warning.contains("fleet"),
+            "{warning}"
+        );
     }
     for (name, value) in [
         ("CLIENT_COUNT", "0"),
@@ -689,7 +690,7 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
 }
 
 #[test]
-fn all_defaults_are_those_of_the_manual_and_yield_to_what_is_given() {
+fn manual_defaults_apply_unless_a_value_is_given() {
     let with = |pairs: &[(&str, &str)]| {
         let parameters = Parameters {
             all_defaults: true,
@@ -719,16 +720,16 @@ fn all_defaults_are_those_of_the_manual_and_yield_to_what_is_given() {
     assert_eq!(sizes, [Some("4000000"), None, None]);
     // Which servers cannot have what nobody gave.
     let off = [("JOURNAL_ENABLED", "false")];
-    for (settings, is_told) in [
+    for (settings, is_noted) in [
         (&all, true),
         (&some, false),
         (&with(&off), false),
         (&gate, false),
     ] {
         let mut notes = settings.notes.iter();
-        let told =
+        let noted =
             notes.any(|note| note.contains("6.1") && note.contains("`JOURNAL_ENABLED=true`"));
-        assert_eq!(told, is_told, "{:?}", settings.notes);
+        assert_eq!(noted, is_noted, "{:?}", settings.notes);
     }
 }
 

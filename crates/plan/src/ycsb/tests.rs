@@ -48,7 +48,7 @@ fn only_warning(words: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_not_given_has_the_default_of_ycsb() {
+fn missing_properties_have_the_defaults_of_ycsb() {
     let YcsbPlan {
         plan,
         uri,
@@ -237,7 +237,8 @@ fn a_property_without_effect_says_why() {
             continue;
         };
         let warning = only_warning(&[&format!("{name}=changed")]);
-        assert_eq!(warning, format!("`{name}` has no effect: {reason}"));
+        assert!(warning.starts_with(&format!("`{name}`")), "{warning}");
+        assert!(warning.ends_with(reason), "{warning}");
     }
 }
 
@@ -249,23 +250,23 @@ fn a_refused_property_is_an_error_by_name() {
             continue;
         };
         let text = problem(&[&format!("{name}=changed")]);
-        assert_eq!(
-            text,
-            format!("`{name}` is `changed`, which is not supported ({reason})")
-        );
+        for part in ["`changed`", reason, &format!("`{name}`")] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 }
 
 #[test]
 fn an_unknown_name_is_an_error_with_the_nearest_name() {
-    assert_eq!(
-        problem(&["readpropotion=1"]),
-        "unknown property `readpropotion` (did you mean `readproportion`?)"
-    );
-    assert!(
-        problem(&["readmodifywrite_proportion=1"])
-            .contains("did you mean `readmodifywriteproportion`?")
-    );
+    for (name, near) in [
+        ("readpropotion", "readproportion"),
+        ("readmodifywrite_proportion", "readmodifywriteproportion"),
+    ] {
+        let text = problem(&[&format!("{name}=1")]);
+        for part in [name, near] {
+            assert!(text.contains(&format!("`{part}`")), "{text}");
+        }
+    }
     assert!(problem(&["cassandra.tracing=true"]).contains("--lenient"));
 }
 
@@ -273,13 +274,15 @@ fn an_unknown_name_is_an_error_with_the_nearest_name() {
 fn lenient_turns_unknown_names_into_warnings_and_nothing_else() {
     let properties = with_counts(&["readpropotion=1", "jdbc.url=x"]);
     let resolved = resolve(&properties, Phase::Run, true).expect("unknown names are tolerated");
-    assert_eq!(
-        resolved.warnings,
-        [
-            "unknown property `readpropotion` is ignored, did you mean `readproportion`?",
-            "unknown property `jdbc.url` is ignored"
-        ]
+    let [near, far] = resolved.warnings.as_slice() else {
+        panic!("{:?}", resolved.warnings)
+    };
+    assert!(
+        near.contains("`readpropotion`") && near.contains("`readproportion`"),
+        "{near}"
     );
+    assert!(far.contains("`jdbc.url`"), "{far}");
+    assert_eq!(far.matches('`').count(), 2, "no name is near: {far}");
     assert!(resolve(&with_counts(&["insertorder=random"]), Phase::Run, true).is_err());
 }
 
@@ -293,24 +296,46 @@ fn all_problems_are_reported_together_each_at_its_place() {
         .expect("it is full of problems");
     let mut shown: Vec<_> = problems.iter().map(Problem::to_string).collect();
     shown.sort();
-    assert_eq!(
-        shown,
-        [
-            "line 1, column 1: `workload` is `site.ycsb.RestWorkload` in `dir/mine` (expected \
-             `site.ycsb.workloads.CoreWorkload`, the only workload class)",
-            "line 2, column 1: `recordcount` is `many` in `dir/mine` (expected a whole number from 0 that is not too large)",
-            "line 4, column 3: `insertorder` is `RANDOM` in `dir/mine` (expected `hashed`, `ordered`)",
-            "line 5, column 1: `status` is `yes` in `dir/mine` (expected `true` or `false`)",
-        ]
-    );
+    let expected: [(&str, &[&str]); 4] = [
+        (
+            "line 1, column 1: `workload`",
+            &[
+                "`site.ycsb.RestWorkload`",
+                "`site.ycsb.workloads.CoreWorkload`",
+            ],
+        ),
+        ("line 2, column 1: `recordcount`", &["`many`"]),
+        (
+            "line 4, column 3: `insertorder`",
+            &["`RANDOM`", "`hashed`", "`ordered`"],
+        ),
+        (
+            "line 5, column 1: `status`",
+            &["`yes`", "`true`", "`false`"],
+        ),
+    ];
+    assert_eq!(shown.len(), expected.len(), "{shown:#?}");
+    for (problem, (begin, parts)) in shown.iter().zip(expected) {
+        assert!(problem.starts_with(begin), "{problem}");
+        assert!(problem.contains("`dir/mine`"), "{problem}");
+        for part in parts {
+            assert!(problem.contains(part), "{problem}");
+        }
+    }
 }
 
 #[test]
 fn misspelt_values_are_errors_with_the_nearest_word() {
-    assert!(problem(&["requestdistribution=zipfain"]).contains("did you mean `zipfian`?"));
-    assert!(problem(&["requestdistribution=Zipfian"]).contains("did you mean `zipfian`?"));
-    assert!(problem(&["measurementtype=HISTOGRAM"]).contains("did you mean `histogram`?"));
-    assert!(problem(&["latencytrackederrors=NOTFOUND"]).contains("did you mean `NOT_FOUND`?"));
+    // Messages with a list of all words name the nearest one twice.
+    for (word, near, count) in [
+        ("requestdistribution=zipfain", "`zipfian`", 2),
+        ("requestdistribution=Zipfian", "`zipfian`", 2),
+        ("measurementtype=HISTOGRAM", "`histogram`", 2),
+        ("latencytrackederrors=NOTFOUND", "`NOT_FOUND`", 1),
+    ] {
+        let text = problem(&[word]);
+        assert_eq!(text.matches(near).count(), count, "{text}");
+    }
     for word in [
         "fieldlengthdistribution=normal",
         "scanlengthdistribution=latest",
@@ -348,7 +373,7 @@ fn misspelt_values_are_errors_with_the_nearest_word() {
 }
 
 #[test]
-fn an_invalid_plan_is_told_with_names_of_properties() {
+fn plan_problems_are_reported_with_property_names() {
     let text = "recordcount=100\noperationcount=10\ninsertstart=50\ninsertcount=51\n";
     let properties = Properties::parse(text, "mine").unwrap();
     let problems = resolve(&properties, Phase::Load, false)
@@ -361,7 +386,7 @@ fn an_invalid_plan_is_told_with_names_of_properties() {
             .contains("`insertstart` + `insertcount`"),
         "{problems:?}"
     );
-    assert!(problems[0].message.ends_with("in `mine`"), "{problems:?}");
+    assert!(problems[0].message.contains("`mine`"), "{problems:?}");
     assert!(
         problems[0].line.is_some_and(|line| line == 1 || line == 3),
         "{problems:?}"
@@ -373,18 +398,15 @@ fn an_invalid_plan_is_told_with_names_of_properties() {
         "{text}"
     );
     assert!(problem(&["threadcount=0"]).contains("`threadcount`"));
-    assert!(problem(&["readproportion=0", "updateproportion=0"]).contains("weight above 0"));
+    assert!(problem(&["readproportion=0", "updateproportion=0"]).contains("weight"));
     assert!(problem(&["operationcount=0"]).contains("`maxexecutiontime`"));
-    assert!(problem(&["recordcount=0"]).contains("`recordcount` is `0`"));
+    assert!(problem(&["recordcount=0"]).contains("`recordcount`"));
 }
 
 #[test]
 fn the_number_of_documents_must_be_given() {
     let problems = problems_of(&given(&["operationcount=10"]), Phase::Run);
-    assert!(
-        problems[0].starts_with("`recordcount` is missing"),
-        "{problems:?}"
-    );
+    assert!(problems[0].starts_with("`recordcount`"), "{problems:?}");
 }
 
 #[test]
@@ -413,10 +435,12 @@ fn the_load_phase_has_one_operation_per_document() {
 fn threads_without_an_operation_are_not_started() {
     let resolved = run(&["operationcount=3", "threadcount=8"]);
     assert_eq!(resolved.plan.client.clients, 3);
-    assert_eq!(
-        resolved.warnings,
-        ["`threadcount` is reduced from 8 to 3, the number of operations"]
-    );
+    let [warning] = resolved.warnings.as_slice() else {
+        panic!("{:?}", resolved.warnings)
+    };
+    for part in ["`threadcount`", "8", "3"] {
+        assert!(warning.contains(part), "{warning}");
+    }
 }
 
 #[test]
@@ -430,7 +454,11 @@ fn a_target_is_a_constant_schedule_and_zero_is_none() {
         }
     );
     assert_eq!(resolved.client.target_ops_per_s, Some(250.0));
-    assert!(resolved.warnings[0].contains("open-loop schedule of 250 operations per second"));
+    let warning = &resolved.warnings[0];
+    assert!(
+        warning.contains("`target`") && warning.contains("250"),
+        "{warning}"
+    );
     assert_eq!(run(&["target=0"]).plan.schedule, Schedule::Closed {});
 }
 
@@ -440,12 +468,11 @@ fn the_intended_start_needs_a_target() {
 }
 
 #[test]
-fn proportions_are_weights_and_a_forgotten_one_is_worth_a_warning() {
+fn proportions_that_do_not_add_up_to_one_give_a_warning() {
     let warning = only_warning(&["readproportion=1"]);
-    assert!(
-        warning.starts_with("the proportions add up to 1.05:"),
-        "{warning}"
-    );
+    for part in ["1.05", "`readproportion`", "`updateproportion`"] {
+        assert!(warning.contains(part), "{warning}");
+    }
     let silent = [
         "readproportion=0.1",
         "updateproportion=0.2",
@@ -525,16 +552,20 @@ fn both_names_of_the_batch_size_count() {
     );
     let documented = resolved(&["mongodb.batchsize=50"], Phase::Load);
     assert_eq!(documented.plan.client.batch, 50);
-    assert!(documented.warnings[0].contains("reads `batchsize`"));
-    assert!(problem(&["batchsize=50", "mongodb.batchsize=60"]).contains("they mean the same"));
+    assert!(documented.warnings[0].contains("`mongodb.batchsize`"));
+    let text = problem(&["batchsize=50", "mongodb.batchsize=60"]);
+    for part in ["`batchsize`", "`50`", "`mongodb.batchsize`", "`60`"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let warning = only_warning(&["batchsize=5", "updateproportion=0", "insertproportion=0.05"]);
     assert!(
-        only_warning(&["batchsize=5", "updateproportion=0", "insertproportion=0.05"])
-            .contains("load phase only")
+        warning.contains("`batchsize`") && warning.contains("load phase"),
+        "{warning}"
     );
 }
 
 #[test]
-fn properties_of_the_binding_become_options_of_the_connection_string() {
+fn binding_properties_become_connection_string_options() {
     let uri = |words: &[&str]| run(words).uri;
     assert_eq!(
         uri(&["mongodb.url=mongodb://h", "mongodb.writeConcern=majority"]),
@@ -587,25 +618,25 @@ fn the_database_may_be_a_property() {
         "mongodb://h:1/mine?w=1"
     );
     let url = "mongodb.url=mongodb://h/own";
-    assert!(only_warning(&[url, "mongodb.database=mine"]).contains("takes precedence"));
+    let warning = only_warning(&[url, "mongodb.database=mine"]);
+    for part in ["`mongodb.database`", "`mongodb.url`"] {
+        assert!(warning.contains(part), "{warning}");
+    }
 }
 
 #[test]
 fn refused_options_are_named_as_given_with_a_hint_that_works() {
     let problems = |words: &[&str]| run(words).unsupported_by_wire;
     let given = problems(&["mongodb.readPreference=secondary"]);
-    assert!(
-        given[0]
-            .message
-            .starts_with("`mongodb.readPreference` is `secondary`")
-    );
+    assert!(given[0].message.starts_with("`mongodb.readPreference`"));
     let hint = given[0].hint.as_deref().unwrap();
     assert!(hint.contains("`-p dyno.backend=driver`"), "{hint}");
     let given = problems(&[
         "mongodb.url=mongodb://h",
         "mongodb.writeConcern=unacknowledged",
     ]);
-    assert_eq!(given[0].hint.as_deref(), Some("use `acknowledged`"));
+    let hint = given[0].hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("`acknowledged`"), "{hint}");
     for name in crate::uri::option_names() {
         for value in ["1", "true", "false", "secondary", "stream", "x"] {
             let url = format!("mongodb://h/?{name}={value}");
@@ -622,7 +653,7 @@ fn refused_options_are_named_as_given_with_a_hint_that_works() {
 }
 
 #[test]
-fn what_the_connection_string_says_itself_counts() {
+fn connection_string_options_win_over_properties() {
     for (url, word) in [
         (
             "mongodb.url=mongodb://h/?W=1",
@@ -639,11 +670,15 @@ fn what_the_connection_string_says_itself_counts() {
     ] {
         let resolved = run(&[url, word]);
         assert_eq!(resolved.uri, url.strip_prefix("mongodb.url=").unwrap());
-        assert!(
-            resolved.warnings[0].contains("takes precedence"),
-            "{:?}",
-            resolved.warnings
-        );
+        let (property, _) = word.split_once('=').unwrap();
+        for part in [property, "mongodb.url"] {
+            let part = format!("`{part}`");
+            assert!(
+                resolved.warnings[0].contains(&part),
+                "{:?}",
+                resolved.warnings
+            );
+        }
     }
     let named = run(&[
         "mongodb.url=mongodb://u:p@h",
@@ -655,7 +690,7 @@ fn what_the_connection_string_says_itself_counts() {
 }
 
 #[test]
-fn the_database_is_that_of_the_connection_string_but_never_admin() {
+fn database_of_the_connection_string_is_used_unless_admin() {
     let database = |url: &str| run(&[&format!("mongodb.url={url}")]).plan.data.database;
     assert_eq!(database("mongodb://h/mine"), "mine");
     assert_eq!(database("mongodb://h/admin"), "ycsb");
@@ -663,7 +698,7 @@ fn the_database_is_that_of_the_connection_string_but_never_admin() {
 }
 
 #[test]
-fn credentials_are_in_the_connection_string_and_never_in_plan_warning_or_problem() {
+fn credentials_are_only_in_the_connection_string() {
     let resolved = run(&[
         "mongodb.url=mongodb://h/db",
         "mongodb.username=a@b",
@@ -739,7 +774,7 @@ fn properties_over_a_plan_change_only_what_they_name() {
 }
 
 #[test]
-fn properties_over_a_plan_that_do_nothing_there_say_so() {
+fn properties_without_effect_on_a_plan_give_warnings() {
     let built_in = crate::builtin::find("a").expect("it is built in");
     let (_, applied) = applied(
         &built_in,
@@ -756,15 +791,13 @@ fn properties_over_a_plan_that_do_nothing_there_say_so() {
     let problems = apply(&mut plan, &given(&["mongodb.maxconnections=5"]), false)
         .err()
         .expect("no URL");
-    assert!(
-        problems[0]
-            .message
-            .contains("`mongodb.url`, which is not given")
-    );
+    for part in ["`mongodb.maxconnections`", "`mongodb.url`"] {
+        assert!(problems[0].message.contains(part), "{problems:?}");
+    }
 }
 
 #[test]
-fn a_connection_string_over_a_plan_aims_it_at_a_server_that_runs() {
+fn connection_string_aims_a_plan_at_a_running_server() {
     let built_in = crate::builtin::find("a").expect("it is built in");
     let (plan, applied) = applied(&built_in, &["mongodb.url=mongodb://u:p@h/mine"]);
     assert_eq!(applied.uri.as_deref(), Some("mongodb://u:p@h/mine"));

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_measured_nothing_is_not_one_that_was_not_made() {
+    fn run_without_measurements_is_shown_as_failed() {
         let point = Point {
             settings: Default::default(),
             side: None,

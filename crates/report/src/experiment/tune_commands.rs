@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_is_started_with_has_a_place_in_its_file() {
+    fn start_settings_have_a_place_in_mongod_conf() {
         let line = |key: &str, value: &str| {
             let keys = BTreeMap::from([(key.to_owned(), value.to_owned())]);
             configuration(&keys, &BTreeMap::new()).concat()
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_written_for_those_who_make_them() {
+    fn settings_become_commands_and_configuration_lines() {
         let keys = |pairs: [(&str, &str); 3]| {
             pairs
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))

@@ -100,34 +100,27 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_change_is_told_with_the_digits_that_count() {
+    fn change_is_shown_with_significant_digits() {
         let words = |before, after| Change::of(before, after).map(|change| change.words(None));
-        assert_eq!(
-            words(74.2, 12.1).as_deref(),
-            Some("6.1 × faster, each built once")
-        );
-        assert_eq!(
-            words(1234.0, 1.0).as_deref(),
-            Some("1,234 × faster, each built once")
-        );
-        assert_eq!(
-            words(1.07, 1.0).as_deref(),
-            Some("1.07 × faster, each built once")
-        );
-        assert_eq!(
-            words(1.0, 2.0).as_deref(),
-            Some("2.0 × slower, each built once")
-        );
-        assert_eq!(words(1.02, 1.0).as_deref(), Some("as long as before"));
-        assert_eq!(words(1.0, 1.02).as_deref(), Some("as long as before"));
+        for (before, after, start) in [
+            (74.2, 12.1, "6.1 × faster"),
+            (1234.0, 1.0, "1,234 × faster"),
+            (1.07, 1.0, "1.07 × faster"),
+            (1.0, 2.0, "2.0 × slower"),
+        ] {
+            let words = words(before, after).unwrap();
+            assert!(words.starts_with(start), "{words}");
+        }
+        assert_eq!(Change::of(1.02, 1.0), Some(Change::Same));
+        assert_eq!(Change::of(1.0, 1.02), Some(Change::Same));
         let slower = Change::Slower(3.5).words(Some("standalone"));
-        assert_eq!(slower, "3.5 × slower than standalone, each built once");
+        assert!(slower.starts_with("3.5 × slower") && slower.contains("standalone"));
         assert_eq!(words(0.0, 1.0), None);
         assert_eq!(words(1.0, f64::NAN), None);
     }
 
     #[test]
-    fn builds_that_vary_more_than_they_differ_are_not_told_apart() {
+    fn change_is_unclear_when_builds_vary_more_than_they_differ() {
         let build = |traced_s: f64, untraced_s: f64| -> BuildRecord {
             let pair =
                 json!({"traced_s": traced_s, "untraced_s": untraced_s, "traced_first": true});

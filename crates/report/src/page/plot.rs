@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubled_places_want_a_logarithm_and_even_ones_do_not() {
+    fn axis_is_logarithmic_when_values_double() {
         assert!(wants_logarithm(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]));
         assert!(!wants_logarithm(&[10.0, 20.0, 30.0, 40.0, 50.0]));
         assert!(!wants_logarithm(&[1.0, 100.0]));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_not_drawn() {
+    fn plot_omits_values_that_are_not_finite() {
         let points = [(1.0, 2.0), (2.0, f64::INFINITY), (3.0, 4.0)];
         let curve = PlotSeries::curve("a", Role::Bound, Stroke::Line, points.into_iter());
         assert_eq!((curve.x, curve.y), (vec![1.0, 3.0], vec![2.0, 4.0]));

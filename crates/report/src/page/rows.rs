@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_logarithmic_scale_a_half_is_as_far_as_a_double() {
+    fn logarithmic_scale_places_half_as_far_as_double() {
         let scale = Scale::logarithmic(0.25, 4.0);
         assert_eq!(scale.percent(1.0), 50.0);
         assert_eq!(scale.percent(2.0) - 50.0, 50.0 - scale.percent(0.5));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_values_there_still_is_a_scale() {
+    fn scale_exists_without_values() {
         assert_eq!(Scale::from_zero(&[]).percent(0.5), 50.0);
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn times_become_steps_and_what_is_missing_is_nothing() {
+    fn scatter_stores_times_as_steps_and_omits_missing_ones() {
         let made = panel(
             String::new(),
             String::new(),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_values_the_largest_stay() {
+    fn scatter_keeps_the_largest_of_many_values() {
         let mut times = vec![Some(1000); 1000];
         times[777] = Some(1_000_000_000);
         let made = panel(String::new(), String::new(), &times, 100);

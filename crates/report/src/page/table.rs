@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_that_is_empty_in_every_row_is_left_out() {
+    fn table_omits_columns_that_are_empty_in_every_row() {
         let columns = vec![Column::text("a"), Column::number("b", 1), Column::text("c")];
         let rows = vec![
             vec!["x".into(), "".into(), "".into()],

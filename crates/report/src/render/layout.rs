@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_without_content_is_not_shown() {
+    fn layout_omits_columns_without_content() {
         let table = Table {
             label: String::new(),
             columns: vec![Column::text("a"), Column::number("empty", 1)],
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_important_columns_are_left_out_first_and_named() {
+    fn layout_omits_least_important_columns_first_and_names_them() {
         let (wide, left_out) = lines(&table(), 22, PLAIN);
         assert_eq!(wide[0], "name        count  p99");
         assert_eq!(left_out, ["p95"]);

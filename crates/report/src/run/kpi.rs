@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_percentiles_and_the_merged_one_stand_beside_each_other() {
+    fn mean_of_percentiles_and_merged_percentile_are_both_listed() {
         let mut document = testdata::closed_run().document;
         let whole = phase(&document.phases, PhaseKind::Measure)
             .expect("it has one")
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn no_figure_of_a_fleet_is_taken_for_another_one() {
+    fn figures_of_a_fleet_have_distinct_keys() {
         let mut document = testdata::closed_run().document;
         let run = phase(&document.phases, PhaseKind::Measure).expect("it has one");
         let (run, mut load) = (run.clone(), run.clone());
@@ -346,37 +346,30 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_end_as_planned_says_so_first() {
+    fn incomplete_run_says_so_in_the_first_line() {
         let mut document = testdata::closed_run().document;
         document.status = RunStatus::Complete;
         let complete = render(&document).expect("it has figures");
         assert!(!complete.contains("INCOMPLETE"), "{complete}");
-        for (status, reason, line) in [
-            (
-                RunStatus::Partial,
-                Some("interrupted by a signal"),
-                "interrupted by a signal",
-            ),
-            (
-                RunStatus::Failed,
-                Some("a server ended:\n  line"),
-                "a server ended: line",
-            ),
-            (
-                RunStatus::Running,
-                None,
-                "the run still goes on, or was killed",
-            ),
-        ] {
+        let mut first_line = |status, reason: Option<&str>| {
             document.status = status;
             document.status_reason = reason.map(str::to_owned);
             let text = render(&document).expect("it has figures");
-            assert_eq!(text, format!("INCOMPLETE: {line}\n{complete}"));
-        }
+            let (first, rest) = text.split_once('\n').expect("it has lines");
+            assert_eq!(rest, complete);
+            let reason = first.strip_prefix("INCOMPLETE: ");
+            reason.expect("it begins with that").to_owned()
+        };
+        let reason = first_line(RunStatus::Partial, Some("interrupted"));
+        assert_eq!(reason, "interrupted");
+        let reason = first_line(RunStatus::Failed, Some("a server ended:\n  line"));
+        assert_eq!(reason, "a server ended: line");
+        let reason = first_line(RunStatus::Running, None);
+        assert!(reason.contains("killed"), "{reason}");
     }
 
     #[test]
-    fn the_time_of_a_batch_is_not_called_that_of_an_insert() {
+    fn batch_time_is_not_labelled_as_insert_time() {
         let mut document = testdata::closed_run().document;
         document
             .phases
@@ -399,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_without_figures_is_no_zero() {
+    fn instance_without_figures_is_not_counted_as_zero() {
         let mut document = testdata::closed_run().document;
         document.instances.push(InstanceRecord {
             number: 0,

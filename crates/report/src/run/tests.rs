@@ -4,9 +4,9 @@ use dyno_record::model::PhaseKind;
 use serde_json::json;
 
 #[test]
-fn the_headline_is_about_the_measure_phase_and_its_dominant_operation() {
+fn headline_shows_the_measure_phase_and_its_main_operation() {
     let page = page(&testdata::closed_run(), None, None);
-    assert_eq!(page.headline_title, "Result of phase measure");
+    assert!(page.headline_title.contains("phase measure"));
     let labels: Vec<_> = page.headline.iter().map(|f| f.label.as_str()).collect();
     let expected = [
         "achieved rate",
@@ -21,13 +21,13 @@ fn the_headline_is_about_the_measure_phase_and_its_dominant_operation() {
 }
 
 #[test]
-fn an_open_loop_tells_its_offered_rate_and_arrivals() {
+fn open_loop_shows_its_offered_rate_and_arrivals() {
     let page = page(&testdata::open_run(), None, None);
     let figures = &page.headline;
     let note = figures[0].note.clone().unwrap();
     assert!(note.ends_with("of 1,000/s offered"), "{note}");
     let mut sections = page.sections.iter();
-    let measure = sections.find(|section| section.title == "Phase measure: the result");
+    let measure = sections.find(|section| section.title.starts_with("Phase measure"));
     let mut facts = measure.unwrap().facts.iter();
     let arrivals = facts.find(|fact| fact.label == "Arrivals").unwrap();
     assert!(!arrivals.marks.is_empty());
@@ -111,7 +111,7 @@ fn an_operation_that_never_succeeded_has_no_latencies() {
         .map(|column| column.title.as_str())
         .collect();
     assert_eq!(titles, ["operation", "count", "rate", "errors", "time"]);
-    assert_eq!(table.rows[0][4].text, "no operation succeeded");
+    assert!(table.rows[0][4].text.starts_with("no operation"));
     assert_eq!(table.rows[1][3].text, "100 %");
     assert_eq!(
         page.headline[1].value.to_string(),

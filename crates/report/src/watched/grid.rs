@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_keep_their_values_though_windows_begin_at_other_times() {
+    fn grid_keeps_values_when_windows_start_at_other_times() {
         let time = time(&[(0.0, 1.0), (1.0, 2.0), (2.0, 2.0), (2.0, 3.0), (3.0, 4.0)]);
         let rows = table(1.0, vec![0.9, 1.9, 2.9]);
         let values = Grid::new(&time).resample(&rows, &[1.0, 5000.0, 3.0]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn several_rows_are_a_mean_and_a_long_one_stands_for_all_its_points() {
+    fn grid_averages_several_rows_and_repeats_a_long_one() {
         let time = time(&[(0.0, 2.0), (2.0, 4.0)]);
         let fine = table(0.5, (1..=8).map(|row| f64::from(row) / 2.0).collect());
         let values: Vec<f64> = (1..=8).map(f64::from).collect();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_is_a_gap() {
+    fn grid_has_a_gap_for_missing_values() {
         let time = time(&[(0.0, 1.0), (1.0, 2.0)]);
         let rows = table(1.0, vec![1.0, 2.0]);
         let values = Grid::new(&time).resample(&rows, &[f64::NAN, 2.0]);

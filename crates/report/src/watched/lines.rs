@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_is_shown_over_the_time_that_it_took() {
+    fn checkpoint_is_shown_over_its_whole_duration() {
         // One of 2.5 s that ends in the fifth row, and was seen running twice.
         let table = table(&[
             (
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_is_no_part_of_a_sum() {
+    fn sum_omits_missing_parts() {
         let table = table(&[
             ("cpu.all.irq_ratio", &[0.1, f64::NAN]),
             ("cpu.all.softirq_ratio", &[0.2, f64::NAN]),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn more_servers_than_a_chart_can_show_are_put_together() {
+    fn servers_are_summed_when_a_chart_cannot_show_them_all() {
         let table = table(&[("cpu.all.irq_ratio", &[0.1])]);
         let some = |count: usize| {
             let name = |n: usize| Instance::of(&table, format!("pair-{n}"), format!("pair-{n}"));

@@ -213,7 +213,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn charts_have_names_of_their_own_and_no_metric_is_looked_for_in_two_of_them() {
+    fn chart_names_are_unique_and_each_metric_is_in_one_chart() {
         let mut names = BTreeSet::new();
         let mut homes = BTreeSet::new();
         for spec in SPECS {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_in_which_nothing_happens_is_left_out_where_that_says_nothing() {
+    fn idle_chart_is_omitted_when_it_says_nothing() {
         let curve = |values: &[f64]| PanelCurve {
             label: String::new(),
             colour: 0,

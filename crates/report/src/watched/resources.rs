@@ -154,7 +154,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn means_are_over_time_and_of_the_measured_part_alone() {
+    fn means_are_weighted_by_time_and_cover_the_measured_part() {
         let table = MetricTable {
             source: "host".into(),
             at_s: vec![1.0, 2.0, 5.0, 6.0],

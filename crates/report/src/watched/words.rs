@@ -31,19 +31,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_from_the_start_of_the_measured_time() {
+    fn times_count_from_the_start_of_the_measured_time() {
         let measured = Some(Stretch {
             start_s: 6.0,
             end_s: 66.0,
         });
-        let cases = [
-            ((6.0, 66.0), "all the measured time"),
-            ((6.4, 36.0), "in the first 30.0 s of the measured time"),
-            ((36.0, 65.2), "from 30.0 s of the measured time to its end"),
-            ((16.0, 26.0), "from 10.0 s to 20.0 s of the measured time"),
-        ];
-        for ((start_s, end_s), expected) in cases {
-            assert_eq!(when(start_s, end_s, measured), expected);
-        }
+        let times = [(6.0, 66.0), (6.4, 36.0), (36.0, 65.2), (16.0, 26.0)];
+        let words = times.map(|(start_s, end_s)| when(start_s, end_s, measured));
+        insta::assert_snapshot!(words.join("\n"), @r"
+        all the measured time
+        in the first 30.0 s of the measured time
+        from 30.0 s of the measured time to its end
+        from 10.0 s to 20.0 s of the measured time
+        ");
     }
 }

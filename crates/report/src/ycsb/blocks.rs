@@ -388,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_percentiles_get_their_english_ending_and_others_none() {
+    fn whole_percentiles_get_an_english_ending() {
         for (percentile, expected) in [
             (1.0, "1st"),
             (2.0, "2nd"),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_operations_are_ycsbs() {
+    fn operations_have_the_names_that_ycsb_uses() {
         assert_eq!(block_name("read_modify_write"), "READ-MODIFY-WRITE");
         assert_eq!(block_name("scan"), "SCAN");
     }

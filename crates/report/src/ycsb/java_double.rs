@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn special_values_have_javas_names() {
+    fn special_values_have_the_names_that_java_uses() {
         assert_eq!(java_double(f64::NAN), "NaN");
         assert_eq!(java_double(f64::INFINITY), "Infinity");
         assert_eq!(java_double(f64::NEG_INFINITY), "-Infinity");

@@ -59,7 +59,7 @@ fn section(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_page_of_a_search_for_the_highest_rate_has_costs_by_clients_and_by_offered_rate() {
+fn xmax_page_has_costs_by_clients_and_by_offered_rate() {
     let mut experiment = with_costs(support::highest_rate(false));
     let last = experiment
         .points
@@ -81,14 +81,14 @@ fn the_page_of_a_search_for_the_highest_rate_has_costs_by_clients_and_by_offered
             .find(|line| line.trim_start().starts_with(begin));
         *found.unwrap_or_else(|| panic!("{begin}: {text}"))
     };
-    let head = find("clients, closed loop");
+    let head = find("clients, closed");
     assert!(
         clients.iter().all(|count| head.contains(count.as_str())),
         "{head} {clients:?}"
     );
     assert!(find("offered").contains("17,000/s"));
     assert!(find("server CPU").contains("1 µs"), "{text}");
-    assert!(find("price of a million").contains("0.0140 USD"), "{text}");
+    assert!(find("price of").contains("0.0140 USD"), "{text}");
     assert!(find("cache misses").contains("0.25"), "{text}");
     assert!(find("journal syncs").contains("12 µs"), "{text}");
     assert!(find("server sent").contains("1.66 KiB"), "{text}");
@@ -98,7 +98,7 @@ fn the_page_of_a_search_for_the_highest_rate_has_costs_by_clients_and_by_offered
 }
 
 #[test]
-fn the_page_of_an_objective_has_costs_of_the_rates_around_its_answer() {
+fn slo_page_has_costs_of_the_rates_around_its_answer() {
     let experiment = with_costs(support::objective());
     let rates = experiment
         .points
@@ -115,11 +115,10 @@ fn the_page_of_an_objective_has_costs_of_the_rates_around_its_answer() {
         .find(|line| line.trim_start().starts_with("offered"))
         .unwrap();
     assert_eq!(head.matches("/s").count(), 5, "{head}");
-    let note = format!(
-        "Of the {} rates that were offered, the 5 nearest",
-        rates.len()
-    );
-    assert!(lines.join(" ").contains(&note), "{text}");
+    let lines = lines.join(" ");
+    for note in [format!("{} rates", rates.len()), "5 nearest".to_owned()] {
+        assert!(lines.contains(&note), "{note}: {text}");
+    }
 }
 
 #[test]

@@ -97,13 +97,18 @@ fn the_page_of_a_history_shows_every_run_and_every_change() {
 }
 
 #[test]
-fn a_loss_that_a_smaller_change_followed_is_told_against_the_best_level() {
+fn regression_is_relative_to_the_best_level() {
     let found = nights(&[(10_000.0, 14), (8_000.0, 14), (8_300.0, 14)]);
     assert!(found.has_regression());
     let text = history::human(&found);
-    let told = "regression: rate is −17.0 % against its best level, which it left at 2026-01-15";
-    assert!(text.contains(told), "{text}");
-    assert!(text.contains("\nrate changed by +3.73 %"), "{text}");
+    for (start, parts) in [
+        ("regression: rate ", ["−17.0 %", "2026-01-15"]),
+        ("rate ", ["rate changed", "+3.73 %"]),
+    ] {
+        let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
+        let mut lines = text.lines().filter(|line| line.starts_with(start));
+        assert!(lines.any(is_it), "{start}: {text}");
+    }
     let html = history::html(&found).unwrap();
     assert!(html.contains("−17.0 % since 2026-01-15"), "{html}");
 }
@@ -128,10 +133,10 @@ fn a_history_of_one_run_is_a_page_too() {
 }
 
 #[test]
-fn the_page_of_a_comparison_shows_the_ratios_with_their_intervals() {
+fn comparison_page_shows_ratios_with_their_intervals() {
     let html = comparison::html(&compared(0.8, ComparisonVerdict::Slower)).unwrap();
     keep("comparison.html", &html);
-    assert!(html.contains("B is slower"));
+    assert!(html.contains("is slower"));
     assert_eq!(html.matches("class=\"interval\"").count(), 2);
     assert!(html.contains("class=\"band\"") && html.contains("class=\"reference\""));
     assert!(html.contains("&lt;b&gt;") && !html.contains("<b>"));

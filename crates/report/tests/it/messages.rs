@@ -35,6 +35,12 @@ pub(crate) fn markdown_and_json(count: usize) -> [String; 2] {
     [PageFormat::Markdown, PageFormat::Json].map(|format| rendered(&document(), count, format))
 }
 
+/// The findings with this code, as the JSON form has them.
+fn found<'a>(json: &'a serde_json::Value, code: &str) -> Vec<&'a serde_json::Value> {
+    let findings = json["findings"].as_array().unwrap().iter();
+    findings.filter(|one| one["code"] == code).collect()
+}
+
 fn rendered(document: &TailDocument, count: usize, format: PageFormat) -> String {
     let messages = messages(document, count);
     let view = TailView {
@@ -47,25 +53,26 @@ fn rendered(document: &TailDocument, count: usize, format: PageFormat) -> String
 #[test]
 fn every_format_has_the_cause_and_the_sums() {
     let document = document();
-    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
-        let text = rendered(&document, 300, format);
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in [
-            "missing bound on inserts in flight",
-            "What came of the messages",
-            "2,400",
-        ] {
-            assert!(flat.contains(part), "{format:?}: {part}");
-        }
-    }
     let json: serde_json::Value =
         serde_json::from_str(&rendered(&document, 300, PageFormat::Json)).unwrap();
     assert!(json["findings"].as_array().unwrap().len() > 2);
     assert_eq!(json["tail"]["cells"].as_array().unwrap().len(), 4);
+    let cause = found(&json, "missing-bound-is-the-cause")[0]["text"]
+        .as_str()
+        .unwrap();
+    // From the second letter, as the first one may be a capital, to the names, which forms mark differently.
+    let cause = &cause.split(':').next().unwrap()[1..];
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
+        let text = rendered(&document, 300, format);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [cause, "What came", "2,400"] {
+            assert!(flat.contains(part), "{format:?}: {part}");
+        }
+    }
 }
 
 #[test]
-fn every_format_names_a_blind_cursor_and_for_how_long_it_was() {
+fn every_format_names_a_blind_cursor_and_its_duration() {
     let mut document = document();
     let consumer = &mut document.cells[0].measured.as_mut().unwrap().consumers[0];
     consumer.blind = vec![BlindCursor {
@@ -75,15 +82,22 @@ fn every_format_names_a_blind_cursor_and_for_how_long_it_was() {
     for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
         let text = rendered(&document, 300, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in [
-            "the cursor was blind: opened again after 1.00 s",
-            "queries found 201 messages",
-        ] {
+        for part in ["after 1.00 s", "201 messages"] {
             assert!(flat.contains(part), "{format:?}: {part}");
         }
     }
     let json = rendered(&document, 300, PageFormat::Json);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let blind = found(&json, "cursor-blind");
+    assert_eq!(blind.len(), 1);
+    assert_eq!(
+        blind[0]["evidence"][0]["code"],
+        "cursor-alive-without-messages"
+    );
+    assert_eq!(
+        blind[0]["evidence"][0]["values"]["messages"]["value"],
+        201.0
+    );
     let consumer = &json["tail"]["cells"][0]["measured"]["consumers"][0];
     assert_eq!(consumer["blind"][0]["blind_s"], 1.0);
     let table = rendered(&document, 300, PageFormat::Markdown);
@@ -92,7 +106,7 @@ fn every_format_names_a_blind_cursor_and_for_how_long_it_was() {
 }
 
 #[test]
-fn a_page_with_a_hundred_thousand_messages_of_each_stays_below_four_megabytes() {
+fn page_with_100_000_messages_stays_below_4_megabytes() {
     let page = rendered(&document(), 100_000, PageFormat::Html);
     assert_eq!(page.matches("<canvas").count(), 4);
     assert!(page.len() < 4_000_000, "{}", page.len());
@@ -104,7 +118,7 @@ fn a_page_with_a_hundred_thousand_messages_of_each_stays_below_four_megabytes() 
         more.len(),
         page.len()
     );
-    assert!(more.contains("of each group of neighbours the first one and the slowest one"));
+    assert!(more.contains("of neighbours") && !page.contains("of neighbours"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("messages.html"), page).unwrap();
@@ -135,10 +149,9 @@ fn repetitions_have_intervals_in_every_format() {
         let text = rendered(&document, 10, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
-            "1 of 1 pair of producers differ in their median latency beyond the 95 % intervals between repetitions, and 0 in their messages per second",
-            "told apart from all others",
+            "told apart",
             "1 of 1",
-            "Over the repetitions",
+            "Over the",
             "510 µs",
             "node, repetition 3",
         ] {
@@ -148,7 +161,15 @@ fn repetitions_have_intervals_in_every_format() {
     }
     let json: serde_json::Value =
         serde_json::from_str(&rendered(&document, 10, PageFormat::Json)).unwrap();
+    let differ = &found(&json, "differences-beyond-intervals")[0]["values"];
+    for (name, count) in [("beyond", 1.0), ("in_rate", 0.0), ("pairs", 1.0)] {
+        assert_eq!(differ[name]["value"], count, "{name}");
+    }
     let first = &json["repeated"][0];
+    assert!(
+        first["like"].as_array().is_none_or(Vec::is_empty),
+        "{first}"
+    );
     assert_eq!(
         (&first["label"], &first["repetitions"]),
         (&"c".into(), &3.into())
@@ -176,7 +197,7 @@ fn repetitions_have_intervals_in_every_format() {
 }
 
 #[test]
-fn an_interval_that_says_nothing_is_left_out_with_the_reason() {
+fn interval_is_omitted_with_a_reason_when_it_is_too_wide() {
     let too_wide = |document: &TailDocument| {
         let text = rendered(document, 10, PageFormat::Markdown);
         text.matches("no interval: too wide").count()
@@ -204,10 +225,10 @@ fn an_interval_that_says_nothing_is_left_out_with_the_reason() {
 }
 
 #[test]
-fn the_headline_says_that_the_collection_of_the_embedded_server_limits_what_was_measured() {
+fn headline_warns_when_the_embedded_collection_is_too_small() {
     let says = |document: &TailDocument| {
         let text = rendered(document, 10, PageFormat::Markdown);
-        text.contains("limits what was measured")
+        text.contains("limits what")
     };
     let mut document = document();
     document.server.product = "secantusd-rs".into();
@@ -235,7 +256,7 @@ fn the_headline_says_that_the_collection_of_the_embedded_server_limits_what_was_
 }
 
 #[test]
-fn what_failed_is_an_alarm_and_a_cell_without_measurement_has_a_row() {
+fn failures_are_alarms_and_cells_without_figures_have_a_row() {
     let mut document = document();
     let cell = &mut document.cells[0];
     cell.status = CellStatus::Failed;
@@ -245,14 +266,10 @@ fn what_failed_is_an_alarm_and_a_cell_without_measurement_has_a_row() {
     document.cells[1].reason = Some("it ended with exit code 1".into());
     document.cells[1].measured = None;
     let text = rendered(&document, 10, PageFormat::Markdown);
-    for part in [
-        "lost 7 messages",
-        "it ended with exit code 1",
-        "none was measured",
-    ] {
+    for part in ["lost 7 messages", "it ended with exit code 1", "none was"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     document.cells.clear();
     let empty = rendered(&document, 10, PageFormat::Html);
-    assert!(empty.contains("There is no answer yet."));
+    assert!(empty.contains(dyno_report::page::NO_ANSWER));
 }

@@ -36,8 +36,21 @@ pub(super) fn text(line: &CommandLine) -> String {
     words.join(" ")
 }
 
-pub(super) fn refused(options: &ServerOptions) -> String {
-    check(options).unwrap_err().to_string()
+/// Setting, value and reason of a refused setting.
+pub(super) fn parts(error: ServerError) -> (&'static str, String, String) {
+    match error {
+        ServerError::Setting {
+            setting,
+            value,
+            reason,
+            ..
+        } => (setting, value, reason),
+        error => panic!("{error:?}"),
+    }
+}
+
+pub(super) fn refused(options: &ServerOptions) -> (&'static str, String, String) {
+    parts(check(options).unwrap_err())
 }
 
 #[test]
@@ -62,7 +75,7 @@ fn the_embedded_server_gets_every_setting() {
 }
 
 #[test]
-fn the_defaults_of_the_embedded_server_are_claimed_for_its_known_version_only() {
+fn embedded_defaults_are_known_for_one_version_only() {
     let options = options(ServerProgram::Embedded);
     let line = line_of(&options, EMBEDDED_VERSION);
     assert_eq!(
@@ -98,7 +111,7 @@ fn mongod_gets_its_cache_as_a_fraction_of_a_gigabyte() {
 }
 
 #[test]
-fn mongod_listens_on_the_loopback_address_alone_and_leaves_no_socket_file() {
+fn mongod_listens_on_loopback_only_without_a_socket_file() {
     let mut options = options(ServerProgram::Mongod);
     assert_eq!(
         text(&line_of(&options, "4.4.0")),
@@ -115,32 +128,39 @@ fn mongod_listens_on_the_loopback_address_alone_and_leaves_no_socket_file() {
 }
 
 #[test]
-fn settings_that_a_server_does_not_have_are_refused_by_name() {
+fn unsupported_compressors_are_refused_by_name() {
     let mut mongod = options(ServerProgram::Mongod);
     mongod.block_compressor = Some("lz4".into());
-    assert_eq!(
-        refused(&mongod),
-        "cannot start `mongod` with `server.block_compressor` = `lz4`: \
-         supported values are snappy, zlib, zstd, none"
-    );
-    mongod.block_compressor = None;
+    let (setting, value, reason) = refused(&mongod);
+    assert_eq!((setting, &*value), ("server.block_compressor", "lz4"));
+    assert!(reason.contains("snappy, zlib, zstd, none"), "{reason}");
 
     let mut embedded = options(ServerProgram::Embedded);
     embedded.block_compressor = Some("snappy".into());
-    assert!(refused(&embedded).contains("supported values are lz4, zlib, none"));
+    let (setting, value, reason) = refused(&embedded);
+    assert_eq!((setting, &*value), ("server.block_compressor", "snappy"));
+    assert!(reason.contains("lz4, zlib, none"), "{reason}");
 }
 
 #[test]
-fn values_that_a_server_would_refuse_or_truncate_are_refused_here() {
+fn values_that_servers_refuse_or_truncate_are_refused() {
     let mut mongod = options(ServerProgram::Mongod);
     mongod.cache = Some(Bytes((256 << 20) - 1));
-    assert!(refused(&mongod).contains("the smallest cache is 256 MiB"));
+    let (setting, _, reason) = refused(&mongod);
+    assert_eq!(setting, "server.cache");
+    assert!(reason.contains("256 MiB"), "{reason}");
     let mut embedded = options(ServerProgram::Embedded);
     embedded.cache = Some(Bytes(1000));
-    assert!(refused(&embedded).contains("the smallest cache is 1 MiB"));
+    let (setting, value, reason) = refused(&embedded);
+    assert_eq!((setting, &*value), ("server.cache", "1000"));
+    assert!(reason.contains("1 MiB"), "{reason}");
     embedded.cache = None;
-    for interval in [Duration::ZERO, Duration::from_millis(1500)] {
+    for (interval, expected) in [
+        (Duration::ZERO, "0 s"),
+        (Duration::from_millis(1500), "1.5 s"),
+    ] {
         embedded.checkpoint_interval = Some(Span(interval));
-        assert!(refused(&embedded).contains("whole number of seconds"));
+        let (setting, value, _) = refused(&embedded);
+        assert_eq!((setting, &*value), ("server.checkpoint_interval", expected));
     }
 }

@@ -193,12 +193,15 @@ mod tests {
         instances.into_iter().map(|one| one.name).collect()
     }
 
-    fn folders(text: &str, roots: &[&str], mapping: FolderMapping) -> Result<Vec<String>, String> {
+    fn folders(
+        text: &str,
+        roots: &[&str],
+        mapping: FolderMapping,
+    ) -> Result<Vec<String>, ServerError> {
         let topology: Topology = text.parse().unwrap();
         let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
         data_folders(&topology, &instances(&topology), &roots, mapping)
             .map(|paths| paths.iter().map(|p| p.display().to_string()).collect())
-            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -255,10 +258,13 @@ mod tests {
         let mapped = folders("pairs=2", &["/a", "/b", "/c"], FolderMapping::Direct);
         assert_eq!(mapped.unwrap(), ["/a/pair-0", "/b/pair-1"]);
         let refused = folders("pairs=3", &["/a", "/b"], FolderMapping::Direct);
-        assert_eq!(
-            refused.unwrap_err(),
-            "3 servers with data need one folder each; 2 given"
-        );
+        assert!(matches!(
+            refused,
+            Err(ServerError::TooFewFolders {
+                instances: 3,
+                folders: 2
+            })
+        ));
     }
 
     #[test]

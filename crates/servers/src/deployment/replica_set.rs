@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_behind_until_it_has_done_what_its_primary_has() {
+    fn a_member_is_behind_until_it_catches_up_with_its_primary() {
         let at = |optimes: [u32; 3]| {
             let members = [(1, "a"), (2, "b"), (7, "c")].iter().zip(optimes);
             let members: Vec<_> = members

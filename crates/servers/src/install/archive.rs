@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_and_their_libraries_are_taken_and_nothing_else() {
+    fn only_servers_and_their_libraries_are_unpacked() {
         let mongodb = names(&[
             "mongodb-linux-x86_64-ubuntu2204-8.0.4/LICENSE-Community.txt",
             "mongodb-linux-x86_64-ubuntu2204-8.0.4/bin/install_compass",
@@ -263,9 +263,9 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_out_are_refused() {
+    fn paths_that_leave_the_folder_are_refused() {
         let error = chosen(&names(&["m/bin/mongod", "m/lib/../../x"])).unwrap_err();
-        assert!(error.contains("outside its folder"), "{error}");
+        assert!(error.contains("`m/lib/../../x`"), "{error}");
         for list in [
             &["/bin/mongod"][..],
             &["bin/mongod"],
@@ -273,7 +273,7 @@ mod tests {
             &["m/bin/mongo"],
         ] {
             let error = chosen(&names(list)).unwrap_err();
-            assert!(error.contains("no `NAME/bin/mongod`"), "{error}");
+            assert!(error.contains("`NAME/bin/mongod`"), "{error}");
         }
         assert!(chosen(&names(&["../bin/mongod"])).is_err());
     }

@@ -138,6 +138,14 @@ mod tests {
         }
     }
 
+    /// Why nothing can be installed on a platform.
+    fn refusal(error: &InstallError) -> &str {
+        match error {
+            InstallError::Platform { reason } => reason,
+            error => panic!("{error:?}"),
+        }
+    }
+
     #[test]
     fn each_system_gets_the_version_that_it_can_run() {
         let packages = |platform: &Platform| -> Vec<String> {
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_can_run_none_says_why_and_what_is_left() {
+    fn an_unsupported_machine_gets_a_reason_and_alternatives() {
         let debian_12 = platform((2, 36), &["libssl.so.3"]);
         for (platform, reason) in [
             (
@@ -164,19 +172,19 @@ mod tests {
                     architecture: "aarch64".to_owned(),
                     ..debian_12.clone()
                 },
-                "its CPU is aarch64",
+                "aarch64",
             ),
             (
                 Platform {
                     c_library: None,
                     ..debian_12
                 },
-                "not the GNU C library",
+                "GNU C",
             ),
-            (platform((2, 17), &[]), "is version 2.17"),
+            (platform((2, 17), &[]), "2.17"),
         ] {
             let error = platform.check(default_pin(&platform)).unwrap_err();
-            assert!(error.to_string().contains(reason), "{error}");
+            assert!(refusal(&error).contains(reason), "{error}");
             let hint = error.hint().unwrap();
             assert!(
                 hint.contains("--from FILE") && hint.contains("--uri"),
@@ -185,15 +193,20 @@ mod tests {
         }
         let old = platform((2, 31), &["libssl.so.1.1"]);
         let error = old.check(find_pin("6.0.5").unwrap()).unwrap_err();
-        assert!(error.to_string().contains("needs 2.34 or later"), "{error}");
+        for version in ["2.31", "6.0.5", "2.34"] {
+            assert!(refusal(&error).contains(version), "{error}");
+        }
     }
 
     #[test]
-    fn a_version_that_cannot_be_fetched_is_named_with_those_that_can() {
+    fn an_unknown_version_is_refused_with_the_known_ones() {
         let error = find_pin("8.0.4").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "`mongod` 8.0.4 cannot be fetched; only 6.0.5 and 6.0.27 can"
+        assert!(
+            matches!(&error, InstallError::NotPinned { version } if version == "8.0.4"),
+            "{error:?}"
         );
+        for version in ["8.0.4", "6.0.5", "6.0.27"] {
+            assert!(error.to_string().contains(version), "{error}");
+        }
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_why_a_server_ended_comes_before_what_it_printed_last() {
+    fn fatal_messages_are_preferred_to_the_last_lines() {
         let frame = line("I", 31445, "Frame", r#"{"frame":{"a":"558FD3CFA8C6"}}"#);
         let ticket = |number: u32| {
             line(
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_of_mongodb_stays_as_it_is() {
+    fn lines_that_are_not_mongodb_messages_stay_unchanged() {
         for text in [
             "secantusd-rs listening on 127.0.0.1:1",
             r#"{"a":1}"#,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_the_system_is_not_set() {
+    fn unspecified_placement_is_not_set() {
         let prepared = PreparedPlacement::new(&InstancePlacement::default());
         assert_eq!((&prepared.cpus, &prepared.memory), (&None, &None));
         prepared.apply_to_current_thread().unwrap();

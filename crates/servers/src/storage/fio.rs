@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fio_found_is_read() {
+    fn output_of_fio_is_read() {
         let part = |iops: f64| json!({"iops": iops, "bw_bytes": iops * 4096.0, "runtime": 1501});
         let output = json!({"jobs": [{
             "read": part(9_000.5), "write": part(70.0), "usr_cpu": 2.5, "sys_cpu": 17.5,

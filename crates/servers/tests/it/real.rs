@@ -179,7 +179,7 @@ fn states(lab: &mut Lab, deployment: &Deployment) -> Vec<String> {
 }
 
 #[test]
-fn a_replica_set_has_its_arbiter_its_priorities_and_the_primary_that_they_say() {
+fn a_replica_set_has_its_arbiter_priorities_and_primary() {
     let Some(mut lab) = Lab::new() else { return };
     let deployment = lab.start("replica-set=2+1,priorities=1/2").unwrap();
     assert_eq!(
@@ -218,7 +218,7 @@ async fn written_and_read(uri: String, read_preference: &str) -> (i32, String) {
 }
 
 #[test]
-fn the_driver_writes_to_the_majority_and_reads_from_a_secondary_when_it_is_asked_to() {
+fn the_driver_follows_write_concern_and_read_preference() {
     let Some(mut lab) = Lab::new() else { return };
     let deployment = lab.start("replica-set=2,priorities=2/1").unwrap();
     let addresses: Vec<String> = deployment
@@ -250,7 +250,7 @@ fn members_with_users_and_certificates_trust_each_other() {
 }
 
 #[test]
-fn members_with_users_and_certificates_are_joined_again_after_a_restart() {
+fn secured_members_rejoin_after_a_restart() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.server.auth = true;
     lab.options.encryption = Encryption::On {
@@ -338,7 +338,7 @@ fn a_mongod_that_is_killed_is_named_with_its_last_words() {
 }
 
 #[test]
-fn a_parameter_that_a_mongod_does_not_have_ends_its_start_with_what_it_said() {
+fn an_unknown_parameter_ends_the_start_with_the_server_log() {
     let Some(mut lab) = Lab::new() else { return };
     let parameters = &mut lab.options.server.mongod.parameters;
     parameters.insert("noSuchParameter".into(), "1".into());

@@ -39,7 +39,7 @@ fn caches(deployment: &Deployment) -> Vec<String> {
 }
 
 #[test]
-fn the_data_members_of_a_cluster_are_restarted_on_their_ports_and_nobody_else_is() {
+fn only_data_members_of_a_cluster_are_restarted() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     options.server.cache = Some(SMALL);
@@ -89,11 +89,9 @@ fn a_member_that_does_not_come_back_is_named() {
         .resume_data(None, &mut bench.admin, &|| false)
         .unwrap_err();
     let text = texts(&error);
-    assert!(
-        text.contains("waiting for a primary and all members"),
-        "{text}"
-    );
-    assert!(text.contains("`member-1` is STARTUP2"), "{text}");
+    for part in ["primary", "all members", "`member-1`", "STARTUP2"] {
+        assert!(text.contains(part), "{text}");
+    }
     drop(deployment);
     bench.assert_clean();
 }

@@ -86,8 +86,8 @@ impl AdminClient for Driver {
 }
 
 of_both!(
-    pairs_with_users_and_certificates_are_usable_and_closed_to_others,
-    a_client_without_a_certificate_is_turned_away_when_one_is_required,
+    secured_pairs_are_usable_and_closed_to_others,
+    clients_without_a_required_certificate_are_refused,
     an_old_database_does_not_get_a_new_user,
 );
 
@@ -110,7 +110,7 @@ pub(crate) fn assert_only_logs(folder: &Path) {
     assert_eq!(names, ["logs"]);
 }
 
-fn pairs_with_users_and_certificates_are_usable_and_closed_to_others(kind: Kind) {
+fn secured_pairs_are_usable_and_closed_to_others(kind: Kind) {
     let folder = TempDir::new().unwrap();
     let Some(mut options) = options(folder.path(), kind) else {
         return;
@@ -166,7 +166,7 @@ fn pairs_with_users_and_certificates_are_usable_and_closed_to_others(kind: Kind)
     assert_only_logs(folder.path());
 }
 
-fn a_client_without_a_certificate_is_turned_away_when_one_is_required(kind: Kind) {
+fn clients_without_a_required_certificate_are_refused(kind: Kind) {
     let folder = TempDir::new().unwrap();
     let Some(mut options) = options(folder.path(), kind) else {
         return;

@@ -115,7 +115,7 @@ fn loop_devices(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn each_kind_of_occupied_device_is_refused_and_stays_as_it_is() {
+fn occupied_devices_are_refused_and_stay_unchanged() {
     if !can_prepare() {
         return;
     }
@@ -123,11 +123,7 @@ fn each_kind_of_occupied_device_is_refused_and_stays_as_it_is() {
     let device = disk.device.as_str();
     assert!(check(&disk.setting("xfs"), disk.folder.path()).is_ok());
     for (program, arguments, text) in [
-        (
-            "mkfs.ext4",
-            &["-q", "-L", "mine"][..],
-            "`ext4` with the label `mine`",
-        ),
+        ("mkfs.ext4", &["-q", "-L", "mine"][..], "`mine`"),
         ("mkfs.xfs", &["-q", "-f"], "`xfs`"),
         ("mkfs.btrfs", &["-q", "-f"], "`btrfs`"),
         ("mkswap", &["-q"], "`swap`"),
@@ -142,10 +138,8 @@ fn each_kind_of_occupied_device_is_refused_and_stays_as_it_is() {
         .custom_flags(libc::O_EXCL)
         .open(device)
         .unwrap();
-    assert!(
-        disk.refusal()
-            .contains("in use by the kernel or by another program")
-    );
+    let refusal = disk.refusal();
+    assert!(refusal.contains("in use"), "{refusal}");
     drop(claimed);
     run("mkfs.ext4", &["-q", device]);
     let place = disk.folder.path().join("mounted");
@@ -155,7 +149,7 @@ fn each_kind_of_occupied_device_is_refused_and_stays_as_it_is() {
     let refusal = disk.refusal();
     run("umount", &[place.to_str().unwrap()]);
     assert!(
-        refusal.contains(&format!("mounted at `{}`", place.display())),
+        refusal.contains(&format!("`{}`", place.display())),
         "{refusal}"
     );
 }
@@ -196,7 +190,7 @@ fn tables_of_partitions_and_members_of_volumes_are_refused() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_told_from_what_is_somebody_elses() {
+fn leftovers_of_a_killed_run_have_their_own_hint() {
     if !can_prepare() {
         return;
     }
@@ -223,11 +217,15 @@ fn a_device_with_two_names_is_refused() {
     symlink(&disk.device, &other).unwrap();
     let setting = format!("btrfs-raid0 on {},{}", disk.device, other.display());
     let error = check(&setting.parse().unwrap(), disk.folder.path()).unwrap_err();
-    assert!(error.to_string().contains("under another name"), "{error}");
+    let StorageError::Refused { device, reason, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(*device, other.display().to_string());
+    assert!(reason.contains("another name"), "{reason}");
 }
 
 #[test]
-fn each_file_system_is_there_for_this_thread_alone_and_leaves_nothing() {
+fn file_systems_are_private_to_the_thread_and_leave_nothing() {
     if !can_prepare() {
         return;
     }
@@ -440,7 +438,7 @@ fn each_member_of_a_volume_has_its_capacity() {
 }
 
 #[test]
-fn what_is_measured_keeps_to_the_limit() {
+fn measured_rates_respect_the_limit() {
     if !can_prepare_and_measure() {
         return;
     }

@@ -173,7 +173,7 @@ fn messages_that_nothing_bounds_are_named() {
 }
 
 #[test]
-fn a_collection_that_is_there_is_left_alone() {
+fn existing_collection_is_left_alone() {
     let Some(found) = or_skip(drivers("wire")) else {
         return;
     };

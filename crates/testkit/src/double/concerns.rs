@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fulfilled_is_said() {
+    fn unsatisfiable_concerns_are_refused() {
         let alone = Fulfilment {
             in_set: false,
             holders: 0,

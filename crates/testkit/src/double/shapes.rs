@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_missing_and_mistyped_fields_are_told_apart() {
+    fn unknown_missing_and_mistyped_fields_have_their_own_errors() {
         assert_eq!(code(doc! { "addShard": "a/b:1", "name": "a" }), 0);
         assert_eq!(code(doc! { "addShard": "a/b:1", "nom": "a" }), 40415);
         assert_eq!(code(doc! { "addShard": 1 }), 14);

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_of_runs_tell_the_ratio_with_the_error_that_they_state() {
+    fn run_pairs_estimate_the_ratio_with_the_stated_error() {
         const TRUTH: f64 = 0.2;
         const NOISE: f64 = 0.05;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);

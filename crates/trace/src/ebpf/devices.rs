@@ -111,14 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_kernel() {
+    fn device_numbers_match_the_kernel() {
         assert_eq!(parse("254:1\n"), Some(254 << 20 | 1));
         assert_eq!(parts(parse("8:1048575").unwrap()), (8, 1_048_575));
         assert_eq!(parse("254"), None);
     }
 
     #[test]
-    fn a_device_that_is_no_device_is_found_by_its_mount() {
+    fn virtual_device_is_found_by_its_mount() {
         let mountinfo = "30 1 0:45 / /data rw - btrfs /dev/null rw\n";
         assert_eq!(source_of(parse("0:45").unwrap(), mountinfo), None);
         assert!(reached_from(parse("0:46").unwrap(), mountinfo).is_empty());

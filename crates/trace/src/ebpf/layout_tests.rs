@@ -76,7 +76,7 @@ fn paths_come_from_the_file_up_to_the_root() {
 }
 
 #[test]
-fn what_is_cut_off_reads_as_zeros() {
+fn truncated_record_reads_as_zeros() {
     let event = CallEvent::read(&mut Fields::new(&[1, 0, 0, 0, 2]));
     assert_eq!((event.file, event.start_ns), (1, 0));
     assert_eq!(Fields::new(b"ab\0c").text(4), "ab");

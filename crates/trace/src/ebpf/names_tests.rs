@@ -51,7 +51,7 @@ fn path(folder: &tempfile::TempDir, name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_file_has_the_path_of_its_descriptor_and_its_size_at_the_end() {
+fn file_has_its_descriptor_path_and_final_size() {
     let folder = folder();
     let path = path(&folder, "data.wt");
     let file = File::create(&path).unwrap();
@@ -155,7 +155,7 @@ fn a_file_that_is_open_though_deleted_still_has_a_size() {
 }
 
 #[test]
-fn a_file_whose_descriptor_is_closed_is_found_by_its_file_system() {
+fn file_with_a_closed_descriptor_is_found_by_its_file_system() {
     let folder = folder();
     let path = path(&folder, "a");
     let file = File::create(&path).unwrap();
@@ -189,7 +189,7 @@ fn a_file_that_is_renamed_into_the_pattern_is_judged_again() {
 }
 
 #[test]
-fn a_file_that_others_renamed_into_the_pattern_is_judged_again_when_it_is_met() {
+fn file_renamed_into_the_pattern_by_others_is_judged_again() {
     let folder = folder();
     let (first, second) = (path(&folder, "a.tmp"), path(&folder, "a.wt"));
     let file = File::create(&first).unwrap();
@@ -203,7 +203,7 @@ fn a_file_that_others_renamed_into_the_pattern_is_judged_again_when_it_is_met() 
 }
 
 #[test]
-fn a_folder_that_is_renamed_into_the_pattern_takes_its_files_along() {
+fn folder_renamed_into_the_pattern_takes_its_files_along() {
     let folder = folder();
     let (first, second) = (path(&folder, "one"), path(&folder, "two"));
     fs::create_dir(&first).unwrap();
@@ -216,7 +216,7 @@ fn a_folder_that_is_renamed_into_the_pattern_takes_its_files_along() {
 }
 
 #[test]
-fn what_is_deleted_is_reported_whether_it_was_traced_or_left_out() {
+fn deleted_files_are_reported_traced_or_not() {
     let folder = folder();
     let (wanted, other) = (path(&folder, "a.wt"), path(&folder, "a.log"));
     let files = [

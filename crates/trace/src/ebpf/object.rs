@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_accepts_the_programs_for_breakpoints_even_where_it_has_none() {
+    fn kernel_accepts_breakpoint_programs_without_breakpoints() {
         use crate::kernel::{Kernel, LiveKernel};
         if let Err(refusal) = LiveKernel::new().admits() {
             dyno_testkit::skip_tracing(&format!("this machine cannot trace: {refusal}"));

@@ -167,8 +167,8 @@ fn disk_of(folder: &Path) -> Option<String> {
 }
 
 #[test]
-fn a_slow_device_is_told_from_a_slow_program_by_its_device_time() {
-    let test = "a_slow_device_is_told_from_a_slow_program_by_its_device_time";
+fn device_time_separates_a_slow_device_from_a_slow_program() {
+    let test = "device_time_separates_a_slow_device_from_a_slow_program";
     if !can_trace(test) || !has("losetup", test) {
         return;
     }
@@ -230,8 +230,8 @@ for i in range(12):
 }
 
 #[test]
-fn what_a_read_asked_the_device_for_is_known_though_others_hand_it_on() {
-    let test = "what_a_read_asked_the_device_for_is_known_though_others_hand_it_on";
+fn device_requests_of_a_read_are_known_when_handed_on() {
+    let test = "device_requests_of_a_read_are_known_when_handed_on";
     if !can_trace(test) {
         return;
     }

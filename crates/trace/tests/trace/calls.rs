@@ -170,8 +170,8 @@ fn totals_are_made_of_the_same_calls_in_both_modes() {
 }
 
 #[test]
-fn what_the_probes_cost_is_reported_when_it_is_asked_for() {
-    if !can_trace("what_the_probes_cost_is_reported_when_it_is_asked_for") {
+fn probe_cost_is_reported_when_requested() {
+    if !can_trace("probe_cost_is_reported_when_requested") {
         return;
     }
     let folder = folder();
@@ -218,8 +218,8 @@ def submit(opcode, flags, fd, length, wait):
 "#;
 
 #[test]
-fn a_request_that_asks_for_no_result_does_not_get_that_of_another() {
-    if !can_trace("a_request_that_asks_for_no_result_does_not_get_that_of_another") {
+fn request_without_a_result_does_not_get_a_foreign_one() {
+    if !can_trace("request_without_a_result_does_not_get_a_foreign_one") {
         return;
     }
     let folder = folder();

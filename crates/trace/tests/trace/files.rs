@@ -35,8 +35,8 @@ fn a_file_keeps_its_names_through_renaming_and_deleting() {
 }
 
 #[test]
-fn names_are_known_though_their_process_ended_before_they_were_read() {
-    if !can_trace("names_are_known_though_their_process_ended_before_they_were_read") {
+fn names_are_known_after_their_process_ended() {
+    if !can_trace("names_are_known_after_their_process_ended") {
         return;
     }
     let folder = folder();
@@ -173,8 +173,8 @@ fn files_that_are_left_out_are_not_even_looked_at_again() {
 }
 
 #[test]
-fn views_of_the_kernel_are_no_files() {
-    if !can_trace("views_of_the_kernel_are_no_files") {
+fn kernel_views_are_not_files() {
+    if !can_trace("kernel_views_are_not_files") {
         return;
     }
     let folder = folder();
@@ -207,8 +207,8 @@ for i in range(100):
 "#;
 
 #[test]
-fn a_file_that_is_renamed_into_the_pattern_is_traced_from_then_on() {
-    if !can_trace("a_file_that_is_renamed_into_the_pattern_is_traced_from_then_on") {
+fn file_renamed_into_the_pattern_is_traced_from_then_on() {
+    if !can_trace("file_renamed_into_the_pattern_is_traced_from_then_on") {
         return;
     }
     for by_itself in [true, false] {
@@ -232,8 +232,8 @@ fn a_file_that_is_renamed_into_the_pattern_is_traced_from_then_on() {
 }
 
 #[test]
-fn names_of_one_file_that_are_used_in_turns_do_not_fill_the_buffer() {
-    if !can_trace("names_of_one_file_that_are_used_in_turns_do_not_fill_the_buffer") {
+fn alternating_names_of_a_file_do_not_fill_the_buffer() {
+    if !can_trace("alternating_names_of_a_file_do_not_fill_the_buffer") {
         return;
     }
     let folder = folder();
@@ -254,8 +254,8 @@ for i in range(5000):
 }
 
 #[test]
-fn totals_of_files_that_are_left_out_or_deleted_leave_room_for_others() {
-    if !can_trace("totals_of_files_that_are_left_out_or_deleted_leave_room_for_others") {
+fn totals_of_omitted_or_deleted_files_leave_room_for_others() {
+    if !can_trace("totals_of_omitted_or_deleted_files_leave_room_for_others") {
         return;
     }
     // More files than the table of totals has room for.

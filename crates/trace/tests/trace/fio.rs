@@ -159,37 +159,37 @@ fn check_engine(test: &str, options: &[&str], in_order: bool) {
 }
 
 #[test]
-fn sequential_reads_are_those_of_fio() {
-    check("sequential_reads_are_those_of_fio", &["--rw=read"], true);
+fn sequential_reads_match_fio() {
+    check("sequential_reads_match_fio", &["--rw=read"], true);
 }
 
 #[test]
-fn random_reads_are_those_of_fio() {
-    check("random_reads_are_those_of_fio", &["--rw=randread"], true);
+fn random_reads_match_fio() {
+    check("random_reads_match_fio", &["--rw=randread"], true);
 }
 
 #[test]
-fn a_mix_of_reads_and_writes_is_that_of_fio() {
+fn mix_of_reads_and_writes_matches_fio() {
     check(
-        "a_mix_of_reads_and_writes_is_that_of_fio",
+        "mix_of_reads_and_writes_matches_fio",
         &["--rw=randrw", "--rwmixread=70"],
         true,
     );
 }
 
 #[test]
-fn two_streams_are_those_of_fio() {
+fn two_streams_match_fio() {
     let options = [
         "--rw=read",
         "--numjobs=2",
         "--size=32m",
         "--offset_increment=32m",
     ];
-    check("two_streams_are_those_of_fio", &options, false);
+    check("two_streams_match_fio", &options, false);
 }
 
 #[test]
-fn requests_of_io_uring_are_those_of_fio() {
+fn io_uring_requests_match_fio() {
     // The kernel carries them out while they are submitted, which fio takes for time before the call; so
     // its total counts, with its own work. Large blocks make that small.
     let options = [
@@ -198,7 +198,7 @@ fn requests_of_io_uring_are_those_of_fio() {
         "--iodepth=1",
         "--bs=1m",
     ];
-    check_engine("requests_of_io_uring_are_those_of_fio", &options, true);
+    check_engine("io_uring_requests_match_fio", &options, true);
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn linux_aio_is_not_traced_and_the_record_says_so() {
 }
 
 #[test]
-fn totals_made_in_the_kernel_are_those_of_fio() {
-    let test = "totals_made_in_the_kernel_are_those_of_fio";
+fn kernel_totals_match_fio() {
+    let test = "kernel_totals_match_fio";
     if !can_trace(test) || !has("fio", test) {
         return;
     }
@@ -360,8 +360,8 @@ fn compare_percentiles() -> Result<(), (String, i64)> {
 }
 
 #[test]
-fn percentiles_are_those_of_fios_own_histogram() {
-    let test = "percentiles_are_those_of_fios_own_histogram";
+fn percentiles_match_the_histogram_of_fio() {
+    let test = "percentiles_match_the_histogram_of_fio";
     if !can_trace(test) || !has("fio", test) {
         return;
     }

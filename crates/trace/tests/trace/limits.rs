@@ -40,8 +40,8 @@ fn calls_that_find_the_buffer_full_are_counted() {
 }
 
 #[test]
-fn what_is_said_to_be_possible_can_be_done_and_the_rest_is_refused() {
-    if !can_trace("what_is_said_to_be_possible_can_be_done_and_the_rest_is_refused") {
+fn possible_methods_work_and_the_others_are_refused() {
+    if !can_trace("possible_methods_work_and_the_others_are_refused") {
         return;
     }
     let reported = possibilities(&LiveKernel::new());
@@ -108,8 +108,8 @@ for i in range(1000):
 }
 
 #[test]
-fn requests_of_other_processes_leave_room_for_the_calls_of_those_that_are_traced() {
-    if !can_trace("requests_of_other_processes_leave_room_for_the_calls_of_those_that_are_traced") {
+fn requests_of_other_processes_leave_room_for_traced_calls() {
+    if !can_trace("requests_of_other_processes_leave_room_for_traced_calls") {
         return;
     }
     let folder = folder();

@@ -5,8 +5,8 @@ use dyno_record::io_trace::document::TraceCaveatKind;
 use dyno_record::io_trace::event::Operation;
 
 #[test]
-fn missing_pages_of_a_mapped_file_are_reported_with_the_time_that_they_took() {
-    if !can_trace("missing_pages_of_a_mapped_file_are_reported_with_the_time_that_they_took") {
+fn missing_pages_of_a_mapped_file_have_their_latency() {
+    if !can_trace("missing_pages_of_a_mapped_file_have_their_latency") {
         return;
     }
     let folder = folder();
@@ -33,8 +33,8 @@ for page in [7, 500, 3, 900]:
 }
 
 #[test]
-fn a_fault_that_found_its_page_in_memory_says_that_its_time_is_not_known() {
-    if !can_trace("a_fault_that_found_its_page_in_memory_says_that_its_time_is_not_known") {
+fn fault_on_a_page_in_memory_has_an_unknown_latency() {
+    if !can_trace("fault_on_a_page_in_memory_has_an_unknown_latency") {
         return;
     }
     let folder = folder();
@@ -66,8 +66,8 @@ for page in [5, 50]:
 }
 
 #[test]
-fn a_fault_without_an_end_does_not_get_that_of_another_file() {
-    if !can_trace("a_fault_without_an_end_does_not_get_that_of_another_file") {
+fn fault_without_an_end_does_not_get_a_foreign_one() {
+    if !can_trace("fault_without_an_end_does_not_get_a_foreign_one") {
         return;
     }
     let folder = folder();

@@ -41,8 +41,8 @@ subprocess.run(["sh", "-c", "dd if=%s bs=100 skip=70 count=1 status=none | cat >
 }
 
 #[test]
-fn a_process_that_runs_already_is_followed_with_its_children() {
-    if !can_trace("a_process_that_runs_already_is_followed_with_its_children") {
+fn running_process_is_followed_with_its_children() {
+    if !can_trace("running_process_is_followed_with_its_children") {
         return;
     }
     let folder = folder();

@@ -72,7 +72,7 @@ fn late_readings_are_scaled_and_the_truth_lies_in_the_interval() {
 }
 
 #[test]
-fn a_reading_before_the_start_holds_time_without_load_and_one_in_a_warm_up_load() {
+fn early_reading_includes_idle_time_or_warm_up_load() {
     // Half a second of 20 s.
     let early = [read(0.5, 0.5), read(21.0, 21.0)];
     let idle = costs(&read_at(early, early, false));
@@ -103,7 +103,7 @@ fn a_last_operation_that_ends_before_the_planned_end_is_the_end() {
 }
 
 #[test]
-fn an_answer_that_takes_long_leaves_its_time_open_for_what_servers_tell_alone() {
+fn slow_answer_widens_only_figures_that_servers_report() {
     let kernel = [read(1.0, 1.0), read(21.0, 21.0)];
     let found = costs(&read_at(kernel, [read(1.0, 1.4), read(21.0, 21.0)], true));
     let sent = found.of(CostKind::SentBytes).expect("it was counted");
@@ -119,7 +119,7 @@ fn an_answer_that_takes_long_leaves_its_time_open_for_what_servers_tell_alone() 
 }
 
 #[test]
-fn operations_that_the_warm_up_left_behind_are_held_by_the_counters() {
+fn counters_include_operations_left_over_from_the_warm_up() {
     let exact = [read(1.0, 1.0), read(21.0, 21.0)];
     let mut document = read_at(exact, exact, true);
     // Of 100,000 operations.
@@ -133,7 +133,7 @@ fn operations_that_the_warm_up_left_behind_are_held_by_the_counters() {
 }
 
 #[test]
-fn amplification_counts_until_all_is_written_and_needs_the_start_only() {
+fn amplification_includes_late_writes_and_scales_only_the_start() {
     let late = [read(2.0, 2.0), read(25.0, 25.0)];
     let mut document = read_at(late, late, false);
     let device = document.consumption[0]
@@ -179,7 +179,7 @@ fn a_warm_up_that_is_read_late_holds_load_of_the_phase_after_it() {
 }
 
 #[test]
-fn the_cpu_time_that_servers_tell_of_is_read_with_their_answers() {
+fn server_reported_cpu_time_is_read_with_the_answers() {
     let exact = [read(1.0, 1.0), read(21.0, 21.0)];
     let mut document = read_at(exact, [read(6.0, 6.0), read(21.0, 21.0)], true);
     document.consumption[0].processes = 0;
@@ -190,7 +190,7 @@ fn the_cpu_time_that_servers_tell_of_is_read_with_their_answers() {
 }
 
 #[test]
-fn a_phase_that_was_over_when_its_counters_were_read_has_none() {
+fn phase_over_before_its_counters_were_read_has_no_costs() {
     let kernel = [read(12.0, 12.0), read(21.0, 21.0)];
     let servers = [read(10.0, 10.0), read(21.0, 21.0)];
     let found = costs(&read_at(kernel, servers, false));

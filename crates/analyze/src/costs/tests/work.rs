@@ -55,7 +55,7 @@ fn assert_near(figure: Option<Figure>, expected: f64) {
 }
 
 #[test]
-fn what_an_index_build_used_is_divided_by_the_documents_of_its_configuration() {
+fn index_build_costs_are_per_document_of_its_configuration() {
     let document = builds(&around(10.0, 0.0));
     let costs = of_build(&document, &document.builds[0]).unwrap();
     assert_eq!(
@@ -79,7 +79,7 @@ fn what_an_index_build_used_is_divided_by_the_documents_of_its_configuration() {
 }
 
 #[test]
-fn a_build_whose_record_counts_nothing_has_a_price_alone_or_nothing() {
+fn build_without_counters_has_only_a_price_or_no_costs() {
     let mut document = builds(&used());
     document.builds[0].consumption = None;
     let costs = of_build(&document, &document.builds[0]).unwrap();
@@ -115,7 +115,7 @@ fn messages(used: Option<Consumption>) -> TailDocument {
 }
 
 #[test]
-fn what_messages_used_is_divided_by_those_that_were_received() {
+fn message_costs_are_divided_by_received_messages() {
     let document = messages(Some(around(2.0, 0.0)));
     let measured = document.cells[0].measured.as_ref().unwrap();
     assert_eq!(delivering_s(measured), Some(2.0));
@@ -132,7 +132,7 @@ fn what_messages_used_is_divided_by_those_that_were_received() {
 }
 
 #[test]
-fn what_is_used_after_the_last_message_makes_an_interval() {
+fn use_after_the_last_message_makes_an_interval() {
     let document = messages(Some(around(2.0, 0.5)));
     let measured = document.cells[0].measured.as_ref().unwrap();
     let costs = of_messages(&document, measured).unwrap();
@@ -143,7 +143,7 @@ fn what_is_used_after_the_last_message_makes_an_interval() {
 }
 
 #[test]
-fn a_driver_that_was_not_looked_at_leaves_the_costs_of_clients_open() {
+fn client_costs_are_unknown_when_a_driver_was_not_measured() {
     let mut document = messages(Some(around(2.0, 0.0)));
     let measured = document.cells[0].measured.as_mut().unwrap();
     measured.consumers[1].resources.cpu_s = None;

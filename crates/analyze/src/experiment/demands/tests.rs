@@ -97,7 +97,7 @@ fn coverage(count: usize, between: f64, within: f64) -> [usize; 2] {
 }
 
 #[test]
-fn demands_of_repeated_runs_hold_the_truth_as_often_as_they_say() {
+fn demands_of_repeated_runs_have_their_stated_coverage() {
     for count in [2, 3, 5, 10] {
         for between in [0.0, 0.03] {
             let hits = coverage(count, between, 0.02);
@@ -111,7 +111,7 @@ fn demands_of_repeated_runs_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn intervals_of_repeated_runs_are_not_wider_than_they_need_to_be() {
+fn intervals_of_repeated_runs_are_not_wider_than_needed() {
     let hits = coverage(5, 0.03, 0.002);
     assert!(hits.iter().all(|hits| *hits <= 392), "{hits:?} of 400");
 }
@@ -154,7 +154,7 @@ fn runs_that_agree_by_chance_know_no_more_than_each_by_itself() {
 }
 
 #[test]
-fn an_error_that_nothing_tells_is_not_told() {
+fn unknown_error_gives_no_interval() {
     let one = run(Figure::bare(10_000.0), 100e-6);
     let found = of_runs(&[&one]);
     assert!(found[0].uncertainty_ratio >= 1.0);
@@ -167,7 +167,7 @@ fn an_error_that_nothing_tells_is_not_told() {
 }
 
 #[test]
-fn a_rate_that_was_offered_says_nothing_of_the_demand() {
+fn offered_rate_does_not_bound_the_error_of_a_demand() {
     let offered = |rate: f64, response: Figure| Figures {
         offered_rate_per_s: Some(10_000.0),
         response_mean_us: response,
@@ -183,7 +183,7 @@ fn a_rate_that_was_offered_says_nothing_of_the_demand() {
 }
 
 #[test]
-fn a_resource_that_was_never_busy_has_no_error_that_could_not_be_written() {
+fn idle_resource_has_a_finite_error() {
     let idle = Figures {
         offered_rate_per_s: Some(10_000.0),
         response_mean_us: known(400.0, 0.02),
@@ -212,7 +212,7 @@ fn ratio_of(pairs: &[[Figures; 2]]) -> DemandRatio {
 }
 
 #[test]
-fn the_interval_of_a_ratio_of_demands_holds_the_truth_and_no_drift() {
+fn demand_ratio_interval_holds_the_truth_and_excludes_drift() {
     let mut hits = 0;
     let mut widths = 0.0;
     for seed in 0..300 {
@@ -227,7 +227,7 @@ fn the_interval_of_a_ratio_of_demands_holds_the_truth_and_no_drift() {
 }
 
 #[test]
-fn a_single_pair_has_the_interval_of_its_runs_and_without_one_no_interval() {
+fn single_pair_has_an_interval_only_when_its_runs_have_one() {
     let pairs = drifting_pairs(1, 1);
     let found = ratio_of(&pairs);
     assert!(

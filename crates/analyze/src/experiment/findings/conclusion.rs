@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_that_names_another_cause_becomes_a_figure_beside_it() {
+    fn finding_with_another_cause_becomes_a_figure_beside_it() {
         let shared = told(SHARED_CPUS, &verdict(&[Cause::ServerCpu]));
         assert_eq!(shared, ["bottleneck (beside)", "two-machines"]);
         let disk = told("server CPU", &verdict(&[Cause::DiskOperations]));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_verdict_knows_is_not_called_unknown() {
+    fn finding_is_not_called_unknown_when_the_verdict_knows_it() {
         let found = |code: &str, verdict: &Verdict| {
             let finding = Finding::found(Statement::new(code), vec![statement!("busy")]);
             beside(verdict, vec![finding]).len()
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_was_not_reached_changes_nothing() {
+    fn missing_verdict_changes_no_findings() {
         let mut none = verdict(&[]);
         none.headline = statement!("too-short-for-verdict");
         assert_eq!(told("disk", &none).len(), 4);

@@ -225,7 +225,7 @@ fn none_says(experiment: &Experiment, word: &str) {
 }
 
 #[test]
-fn the_bottleneck_is_told_with_its_demand_its_bound_and_the_measured_share() {
+fn bottleneck_is_reported_with_demand_bound_and_measured_share() {
     let found = the(&clients(), "is_near: true");
     assert_eq!(
         found.statement.to_string(),
@@ -242,7 +242,7 @@ fn the_bottleneck_is_told_with_its_demand_its_bound_and_the_measured_share() {
 }
 
 #[test]
-fn what_queueing_for_the_measured_resources_does_not_explain_is_told() {
+fn waiting_that_measured_queues_do_not_explain_is_reported() {
     let mut experiment = clients();
     answer(&mut experiment).levels[4].response_mean_us = figure(850.0, 0.02);
     let explained = the(&experiment, "waiting-explained");
@@ -284,7 +284,7 @@ fn a_queue_is_fitted_to_rates_that_were_kept_only() {
 }
 
 #[test]
-fn a_server_that_was_not_watched_has_no_bottleneck_and_no_bounds() {
+fn unwatched_server_has_no_bottleneck_and_no_bounds() {
     let runs = [(1, 8_000.0), (4, 18_000.0), (8, 18_800.0)].map(|(clients, rate)| {
         let mut run = figures(clients, None, rate, f64::from(clients) / rate * 1e6);
         let client = resource_name(ResourceKind::ClientCpu);
@@ -328,7 +328,7 @@ fn without_a_lone_client_there_is_the_bound_of_the_demand_only() {
 }
 
 #[test]
-fn a_demand_that_depends_on_the_load_is_told_and_is_no_broken_law() {
+fn load_dependent_demand_is_reported_and_breaks_no_law() {
     let mut runs = vec![
         figures(1, None, 8_000.0, 125.0),
         figures(4, None, 18_000.0, 222.0),
@@ -358,7 +358,7 @@ fn a_demand_that_depends_on_the_load_is_told_and_is_no_broken_law() {
 }
 
 #[test]
-fn one_point_alone_is_named_by_what_was_set() {
+fn single_point_is_named_by_its_settings() {
     let runs = vec![figures(8, None, 18_800.0, 425.0)];
     let experiment = answered(experiment((CLIENTS, &["8"]), runs));
     assert!(
@@ -380,7 +380,7 @@ fn connections_at_an_offered_rate_are_no_load() {
 }
 
 #[test]
-fn far_from_its_bound_nothing_is_called_a_bottleneck() {
+fn no_bottleneck_is_named_far_from_its_bound() {
     let mut runs = Vec::new();
     for clients in [1, 2] {
         runs.push(figures(
@@ -402,7 +402,7 @@ fn far_from_its_bound_nothing_is_called_a_bottleneck() {
 }
 
 #[test]
-fn the_highest_rate_says_whether_the_next_best_may_be_as_fast() {
+fn highest_rate_states_whether_the_next_best_may_be_as_fast() {
     let mut experiment = clients();
     let found = the(&experiment, "highest-rate (");
     assert_eq!(
@@ -438,7 +438,7 @@ fn waiting_begins_where_the_asymptotes_meet() {
 }
 
 #[test]
-fn the_knee_is_placed_or_said_to_be_outside() {
+fn knee_is_placed_or_reported_as_outside() {
     let mut experiment = clients();
     let mut told = |knee| {
         answer(&mut experiment).knee = Some(knee);
@@ -459,7 +459,7 @@ fn the_knee_is_placed_or_said_to_be_outside() {
 }
 
 #[test]
-fn a_decline_is_told_with_its_size() {
+fn decline_is_reported_with_its_size() {
     let found = the(&clients(), "more-load-is-slower");
     assert!(found.statement.to_string().contains(
         "at: with-clients (clients: [16]), best: with-clients (clients: [8]), loss: 9.6 %"
@@ -467,7 +467,7 @@ fn a_decline_is_told_with_its_size() {
 }
 
 #[test]
-fn the_scalability_law_says_where_it_guesses() {
+fn scalability_law_states_where_it_extrapolates() {
     let mut experiment = clients();
     assert!(
         !the(&experiment, "scalability-law")
@@ -494,7 +494,7 @@ fn the_scalability_law_says_where_it_guesses() {
 }
 
 #[test]
-fn laws_that_hold_are_told_with_their_worst_difference() {
+fn laws_that_hold_are_reported_with_their_worst_difference() {
     let found = the(&clients(), "law.little");
     assert_eq!(found.kind, FindingKind::Finding);
     assert_eq!(
@@ -539,7 +539,7 @@ fn a_broken_law_is_a_warning_with_its_meaning_and_the_level() {
 }
 
 #[test]
-fn rates_that_were_not_achieved_are_told_with_the_highest_that_was() {
+fn unachieved_rates_are_reported_with_the_highest_achieved() {
     let found = the(&rates(), "rates-not-achieved");
     assert_eq!(
         found.statement.to_string(),
@@ -571,7 +571,7 @@ fn a_generator_that_was_the_limit_comes_first() {
 }
 
 #[test]
-fn errors_drops_and_drifts_are_told_with_their_levels() {
+fn errors_drops_and_drifts_are_reported_with_their_levels() {
     let mut experiment = rates();
     experiment.points[3]
         .figures
@@ -597,7 +597,7 @@ fn errors_drops_and_drifts_are_told_with_their_levels() {
 }
 
 #[test]
-fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
+fn rate_with_a_wide_or_missing_interval_is_reported() {
     let mut experiment = clients();
     answer(&mut experiment).levels[0].rate_per_s = figure(8_000.0, 0.3);
     answer(&mut experiment).levels[1].rate_per_s = Figure::bare(14_000.0);
@@ -616,7 +616,7 @@ fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
 }
 
 #[test]
-fn other_processes_on_the_machine_are_told() {
+fn other_processes_on_the_machine_are_reported() {
     let mut experiment = clients();
     let busy = &mut answer(&mut experiment).levels[0].busy_ratio;
     busy.insert(resource_name(ResourceKind::HostCpu).to_owned(), 0.95);
@@ -634,7 +634,7 @@ fn other_processes_on_the_machine_are_told() {
 }
 
 #[test]
-fn a_client_of_one_thread_that_uses_all_of_it_is_no_other_process() {
+fn saturated_one_thread_client_is_not_another_process() {
     // A thread at its limit is half of two CPUs, and the server uses a quarter.
     let mut experiment = clients();
     let level = &mut answer(&mut experiment).levels[0];
@@ -672,7 +672,7 @@ fn level_uses(experiment: &mut Experiment, all_ratio: f64) {
 }
 
 #[test]
-fn an_interrupted_experiment_says_how_much_of_it_there_is() {
+fn interrupted_experiment_states_how_much_was_done() {
     let mut experiment = clients();
     experiment.status = RunStatus::Partial;
     experiment.status_reason = Some("interrupted by a signal".into());
@@ -689,7 +689,7 @@ fn an_interrupted_experiment_says_how_much_of_it_there_is() {
 }
 
 #[test]
-fn opportunities_rest_on_what_was_measured() {
+fn opportunities_rest_on_measured_values() {
     let experiment = clients();
     let cpus = the(&experiment, "more-cpus");
     assert_eq!(cpus.kind, FindingKind::Opportunity);
@@ -771,13 +771,13 @@ fn values_of_another_key_are_named_by_their_settings() {
 }
 
 #[test]
-fn without_an_answer_there_is_nothing_to_say() {
+fn experiment_without_an_answer_has_no_findings() {
     let experiment = experiment((CLIENTS, &["1"]), vec![figures(1, None, 1.0, 1.0)]);
     assert!(findings(&experiment).is_empty());
 }
 
 #[test]
-fn a_percentile_of_repeated_runs_without_an_interval_is_that_of_all_of_them() {
+fn percentile_without_an_interval_is_pooled_over_all_runs() {
     let run = figures(1, None, 8_000.0, 125.0);
     let experiment = experiment((CLIENTS, &["1", "1"]), vec![run.clone(), run]);
     let window = |time_ns| IntervalSample {
@@ -793,7 +793,7 @@ fn a_percentile_of_repeated_runs_without_an_interval_is_that_of_all_of_them() {
 }
 
 #[test]
-fn threads_of_the_client_that_saturate_before_the_shared_cpus_are_the_bottleneck() {
+fn client_threads_saturated_before_shared_cpus_are_bottleneck() {
     let demand = |kind, servers, demand_s| Demand {
         name: resource_name(kind).to_owned(),
         servers,

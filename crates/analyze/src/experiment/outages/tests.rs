@@ -92,7 +92,7 @@ fn hundredths_of_a_second_show_where_an_outage_begins_and_ends() {
 }
 
 #[test]
-fn slow_and_rare_operations_are_no_outage() {
+fn slow_and_rare_operations_are_not_an_outage() {
     let none = |windows: &[IntervalTotals]| {
         assert_eq!(outages(&document(&[]), windows, &[]), []);
     };
@@ -182,7 +182,7 @@ fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
 }
 
 #[test]
-fn what_is_waited_for_after_the_planned_end_is_no_outage() {
+fn wait_after_the_planned_end_is_not_an_outage() {
     // Eight seconds were planned; one operation ended two seconds later than all others.
     let mut document = document(&[]);
     document.plan = json!({"phases": {"duration": "8s"}});
@@ -210,7 +210,7 @@ fn gap_in_a_point_of_several_windows_is_found() {
 }
 
 #[test]
-fn hundredths_that_end_in_a_window_do_not_make_an_outage_of_its_rest() {
+fn sub_second_points_that_end_in_a_window_are_not_an_outage() {
     let mut windows = windows([500; 10]);
     windows[9].duration_s = 7.0;
     let point = |place: u32| FinePoint {

@@ -201,7 +201,7 @@ fn every_headline_number_has_an_interval_that_holds_it() {
 }
 
 #[test]
-fn the_bottleneck_bounds_the_rate_and_is_told_as_an_engineer_would() {
+fn bottleneck_bounds_the_rate_and_gets_matching_advice() {
     let found = analysis(&usual());
     let bottleneck = found.bottleneck.as_ref().unwrap();
     assert_eq!(bottleneck.demand.name, "server CPU");
@@ -219,7 +219,7 @@ fn the_bottleneck_bounds_the_rate_and_is_told_as_an_engineer_would() {
 }
 
 #[test]
-fn disks_that_a_record_does_not_tell_apart_bound_nothing() {
+fn disks_that_a_record_adds_up_bound_nothing() {
     let mut run = usual();
     // Three devices, idle in the mean: one of them may be full all the same.
     run.0.resources[1] = resource(ResourceKind::Disk, 3, 0.3);
@@ -250,7 +250,7 @@ fn all_laws_of_a_sound_run_hold() {
 }
 
 #[test]
-fn a_broken_law_comes_first_and_says_what_that_means() {
+fn broken_law_comes_first_with_its_meaning() {
     let (mut document, responses) = usual();
     document.phases[0].little_ratio = Some(1.2);
     let found = analysis(&(document, responses));
@@ -266,7 +266,7 @@ fn a_broken_law_comes_first_and_says_what_that_means() {
 }
 
 #[test]
-fn a_run_too_short_for_intervals_says_so_and_claims_nothing() {
+fn run_too_short_for_intervals_is_reported_without_claims() {
     let mut run = run_of(windows(2, RATE));
     run.0.resources[0].duration_s = 2.0;
     let found = analysis(&run);
@@ -338,7 +338,7 @@ fn without_the_servers_use_no_bottleneck_is_named() {
 }
 
 #[test]
-fn what_was_not_watched_is_not_said_to_work() {
+fn unwatched_resource_is_not_reported_as_busy() {
     let (mut document, responses) = usual();
     document.resources.truncate(1);
     let found = analysis(&(document, responses)).findings;
@@ -353,7 +353,7 @@ fn what_was_not_watched_is_not_said_to_work() {
 }
 
 #[test]
-fn a_server_with_cpus_of_its_own_does_not_share_those_of_the_client() {
+fn server_with_own_cpus_does_not_share_the_clients_cpus() {
     let (mut document, responses) = usual();
     let all_cpus = resource(ResourceKind::HostCpu, 4, 70.0);
     document.resources.push(all_cpus);
@@ -367,7 +367,7 @@ fn a_server_with_cpus_of_its_own_does_not_share_those_of_the_client() {
 }
 
 #[test]
-fn a_rate_that_was_not_achieved_and_waits_before_the_send_are_told() {
+fn unachieved_rate_and_waits_before_the_send_are_reported() {
     let (mut document, responses) = usual();
     let phase = &mut document.phases[0];
     phase.offered_rate_per_s = Some(60_000.0);
@@ -383,7 +383,7 @@ fn a_rate_that_was_not_achieved_and_waits_before_the_send_are_told() {
 }
 
 #[test]
-fn a_limit_of_the_client_is_no_limit_of_the_server() {
+fn client_limit_is_not_a_server_limit() {
     let (mut document, responses) = usual();
     let busy = Statement::recorded("the client used 99 % of its CPU");
     let kind = CaveatKind::GeneratorBottleneck;
@@ -428,7 +428,7 @@ fn thinking() -> (RunDocument, PhaseResponses) {
 }
 
 #[test]
-fn a_closed_loop_without_waits_says_littles_law_once() {
+fn closed_loop_without_waits_reports_littles_law_once() {
     let found = analysis(&usual());
     assert!(law(&found, Law::Little).is_some());
     assert!(law(&found, Law::ResponseTime).is_none());
@@ -451,7 +451,7 @@ fn the_response_time_law_takes_the_think_time_that_was_measured() {
 }
 
 #[test]
-fn a_long_operation_at_an_end_of_the_phase_breaks_no_response_time_law() {
+fn long_operation_at_a_phase_end_breaks_no_response_time_law() {
     let (mut document, responses) = thinking();
     let phase = &mut document.phases[0];
     let finished = phase.succeeded as f64;
@@ -474,7 +474,7 @@ fn a_long_operation_at_an_end_of_the_phase_breaks_no_response_time_law() {
 }
 
 #[test]
-fn of_a_few_operations_the_response_time_law_says_nothing() {
+fn response_time_law_is_not_judged_for_few_operations() {
     let (mut document, responses) = thinking();
     let phase = &mut document.phases[0];
     phase.duration_s *= 2.0 / phase.succeeded as f64;
@@ -486,7 +486,7 @@ fn of_a_few_operations_the_response_time_law_says_nothing() {
 }
 
 #[test]
-fn the_read_and_the_update_of_a_pair_obey_the_response_time_law_one_by_one() {
+fn read_and_update_of_a_pair_each_obey_the_response_time_law() {
     // Each window has as many pairs as half of the operations of the database.
     let mut windows = windows(WINDOWS, RATE);
     for window in &mut windows {
@@ -555,7 +555,7 @@ fn the_threads_of_the_client_are_all_that_it_can_use() {
 }
 
 #[test]
-fn figures_of_a_fleet_are_those_of_the_common_window_and_of_all_its_clients() {
+fn fleet_figures_cover_the_common_window_and_all_clients() {
     let (mut document, mut responses) = usual();
     // One agent alone, at the end: three windows at a tenth of the rate.
     for mut window in windows(3, RATE / 10) {

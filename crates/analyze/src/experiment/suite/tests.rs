@@ -147,7 +147,7 @@ fn shares_are_counted_over_all_runs_and_never_averaged() {
 }
 
 #[test]
-fn what_takes_exactly_the_time_is_not_below_it() {
+fn operation_taking_exactly_the_time_is_not_below_it() {
     let experiment = suite(&["c"], &[], vec![point("c", None, 0)]);
     let times = [(MS - 1, 94), (MS, 6)];
     let answer = found(&experiment, vec![reads(windows(1, &times))]);
@@ -160,7 +160,7 @@ fn what_takes_exactly_the_time_is_not_below_it() {
 }
 
 #[test]
-fn a_share_has_an_interval_unless_too_few_operations_are_on_one_side() {
+fn share_has_an_interval_unless_one_side_has_few_operations() {
     let share = |slow: u64| {
         let window = |number: u64| {
             // The share varies from window to window around its mean.
@@ -184,7 +184,7 @@ fn a_share_has_an_interval_unless_too_few_operations_are_on_one_side() {
 }
 
 #[test]
-fn rows_are_in_the_order_of_the_axes_with_sums_and_maxima_over_their_runs() {
+fn rows_follow_axis_order_with_sums_and_maxima_over_runs() {
     let settings = ["standalone", "replica-set=3"];
     let order = [("c", 0), ("a", 0), ("c", 1), ("a", 1)];
     let points = [0, 1].into_iter().flat_map(|repeat| {
@@ -247,7 +247,7 @@ fn of(experiment: &mut Experiment) -> &mut SuiteAnswer {
 }
 
 #[test]
-fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told() {
+fn workload_is_relative_to_its_base_and_largest_change_is_named() {
     // a does half of what it did, c nearly the same.
     let mut experiment = on_two_topologies([1_000, 2_000, 500, 1_950]);
     let relative = of(&mut experiment).relative.as_ref().unwrap();
@@ -280,7 +280,7 @@ fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told
 }
 
 #[test]
-fn rows_that_cannot_be_compared_are_named_and_the_others_are_told() {
+fn incomparable_rows_are_named_and_the_others_are_reported() {
     let mut experiment = on_two_topologies([1_000, 2_000, 500, 1_950]);
     let relative = of(&mut experiment).relative.as_mut().unwrap();
     relative.levels[1].comparisons.clear();
@@ -296,7 +296,7 @@ fn rows_that_cannot_be_compared_are_named_and_the_others_are_told() {
 }
 
 #[test]
-fn workloads_that_cannot_be_told_apart_are_not_ordered() {
+fn indistinguishable_workloads_are_not_ordered() {
     let points = vec![point("a", None, 0), point("c", None, 0)];
     let mut experiment = suite(&["a", "c"], &[], points);
     let noisy = |seed: u64| {
@@ -320,7 +320,7 @@ fn workloads_that_cannot_be_told_apart_are_not_ordered() {
 }
 
 #[test]
-fn settings_that_change_nothing_for_certain_are_a_warning() {
+fn settings_without_a_certain_effect_are_a_warning() {
     let settings = ["standalone", "replica-set=3"];
     let points = settings.map(|setting| point("a", Some(setting), 0));
     let mut experiment = suite(&["a"], &settings, points.into());
@@ -337,7 +337,7 @@ fn settings_that_change_nothing_for_certain_are_a_warning() {
 }
 
 #[test]
-fn the_first_load_of_each_round_counts_and_its_rate_is_one_of_documents() {
+fn first_load_of_each_round_counts_with_a_document_rate() {
     let points = vec![
         point("a", None, 0),
         point("e", None, 0),

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_difference_of_two_plans_is_no_noise_and_few_pairs_tell_none() {
+    fn noise_excludes_plan_differences_and_needs_four_pairs() {
         let rates = [
             [10_000.0, 20_000.0],
             [10_000.0, 21_000.0],

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_judged_by_most_of_the_runs_and_a_proof_by_them_is_certain() {
+    fn limits_are_judged_by_most_runs_and_ablation_needs_certainty() {
         use TunePurpose::{Ablate, Across, Confirm};
         for purpose in [Confirm, Across] {
             for (broken, all) in [(0, 4), (2, 4), (7, 24), (12, 24)] {

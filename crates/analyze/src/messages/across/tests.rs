@@ -254,7 +254,7 @@ fn a_pool_makes_a_difference_or_none() {
 }
 
 #[test]
-fn drivers_are_ranked_only_with_what_does_the_same() {
+fn drivers_are_ranked_only_at_the_same_bound_in_flight() {
     let text = texts(vec![
         cell("wire", Some(1), 10, 100.0, false),
         cell("ruby", Some(1), 10, 700.0, false),
@@ -278,7 +278,7 @@ fn rounds(drivers: &[(&str, &[f64])]) -> Vec<Cell> {
 }
 
 #[test]
-fn differences_beyond_the_intervals_between_repetitions_are_told_from_others() {
+fn differences_beyond_repetition_intervals_are_distinguished() {
     let cells = rounds(&[
         ("node", &[200.0, 206.0, 203.0]),
         ("c", &[100.0, 104.0, 102.0]),
@@ -325,7 +325,7 @@ fn differences_beyond_the_intervals_between_repetitions_are_told_from_others() {
 }
 
 #[test]
-fn what_repetitions_differ_by_is_no_difference_of_drivers() {
+fn repetition_spread_is_not_a_driver_difference() {
     let text = texts(rounds(&[
         ("node", &[200.0, 290.0, 160.0]),
         ("c", &[150.0, 220.0, 180.0]),
@@ -369,7 +369,7 @@ fn failed_and_partial_repetitions_are_not_averaged() {
 }
 
 #[test]
-fn what_went_wrong_is_told_first() {
+fn failures_are_reported_first() {
     let mut lost = cell("go", Some(1), 10, 100.0, false);
     lost.status = CellStatus::Failed;
     lost.reason = Some("consumer 0 (wire) lost 3 messages".into());
@@ -409,7 +409,7 @@ fn what_went_wrong_is_told_first() {
 }
 
 #[test]
-fn blind_cursors_are_a_finding_of_the_server_and_neither_errors_nor_losses() {
+fn blind_cursors_are_a_server_finding_not_errors_or_losses() {
     let mut cell = cell("go", Some(1), 10, 100.0, false);
     if let Some(measured) = &mut cell.measured {
         let consumer = &mut measured.consumers[0];

@@ -45,7 +45,7 @@ fn clients_beyond_the_saturation_are_not_called_enough() {
 }
 
 #[test]
-fn a_rate_that_still_grows_at_the_limit_is_no_maximum() {
+fn rate_that_still_grows_at_the_limit_is_not_a_maximum() {
     let limited = ClientsSettings {
         max_clients: 50,
         ..ClientsSettings::default()
@@ -80,7 +80,7 @@ fn a_search_that_is_decided_by_its_last_measurement_is_decided() {
 }
 
 #[test]
-fn a_limit_that_comes_before_two_doublings_without_gain_is_no_plateau() {
+fn limit_before_two_doublings_without_gain_is_not_a_plateau() {
     let limited = |max_clients| ClientsSettings {
         max_clients,
         ..ClientsSettings::default()

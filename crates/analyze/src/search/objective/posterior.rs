@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn before_any_run_half_of_the_weight_is_within_the_expected_distance() {
+    fn half_of_the_prior_is_within_the_expected_distance() {
         let posterior = before_any_run();
         assert!(posterior.quantile(0.5).abs() < 0.005);
         let within = posterior.share_above(-0.3) - posterior.share_above(0.3);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_say_the_same_in_any_order() {
+    fn runs_give_the_same_posterior_in_any_order() {
         let runs = [(0.1, false), (-0.2, true), (0.0, true), (-0.1, false)];
         let mut turned = runs;
         turned.reverse();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_most_and_few_runs_keep_lie_on_both_sides_of_the_boundary() {
+    fn rates_kept_by_most_and_by_few_runs_enclose_the_boundary() {
         let boundary = after(&[(-0.1, true), (0.1, false)].repeat(5)).boundary(1000.0);
         for (one, next) in [
             (boundary.most_per_s, boundary.half_per_s),

@@ -1,4 +1,5 @@
 use super::*;
+use dyno_record::experiment::NotMeasured;
 use dyno_testkit::simulate::{Service, Source, Station, System, normal, simulate};
 use proptest::prelude::*;
 
@@ -106,6 +107,40 @@ proptest! {
         let first_missed = found.tried.get(highest_kept.map_or(0, |place| place + 1));
         prop_assert_eq!(missed, first_missed.map(|one| one.rate_per_s));
     }
+}
+
+#[test]
+fn rates_of_the_boundary_end_where_rates_were_tried() {
+    // Chance decides in a wide range below the highest rate allowed, so that the curve goes on above it.
+    let limited = ObjectiveSettings {
+        max_rate_per_s: 3000.0,
+        ..settings()
+    };
+    let mut cut = 0;
+    for seed in 0..50 {
+        let errors = normal(seed, 100);
+        let mut number = 0;
+        let (found, _) = search(limited, |rate| {
+            number += 1;
+            rate * (0.4 * errors[number]).exp() <= 2500.0
+        });
+        let Some(boundary) = found.boundary else {
+            continue;
+        };
+        let tried = found.tried.iter().map(|one| one.rate_per_s);
+        let (lowest, highest) = (tried.clone().reduce(f64::min), tried.reduce(f64::max));
+        let (lowest, highest) = (lowest.unwrap(), highest.unwrap());
+        for rate in [boundary.half_per_s, boundary.most_per_s, boundary.few_per_s] {
+            for rate in [rate.low, rate.value, rate.high] {
+                assert!((lowest..=highest).contains(&rate), "{seed}: {found:?}");
+            }
+        }
+        let above = boundary.not_measured(boundary.few_per_s.high);
+        cut += usize::from(above == Some(NotMeasured::Above));
+        let inside = boundary.not_measured((lowest * highest).sqrt());
+        assert_eq!(inside, None, "{seed}: {found:?}");
+    }
+    assert!(cut >= 25, "{cut} of 50 were cut");
 }
 
 #[test]

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_covariance_falls_with_the_distance_as_matern_says() {
+    fn covariance_falls_with_distance_by_materns_formula() {
         // (1 + √5·d + 5/3·d²)·e^(−√5·d), by the square of d.
         for (square, expected) in [
             (0.0, 1.0),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_to_be_gained_is_the_mean_of_what_is_above_zero() {
+    fn expected_improvement_is_the_mean_of_the_positive_part() {
         let of = |mean, deviation| improvement(Normal { mean, deviation });
         // φ(0), Φ(1) + φ(1), the same less 1, and twice the first one.
         for (mean, deviation, expected) in [

@@ -115,7 +115,7 @@ fn best() -> f64 {
 }
 
 #[test]
-fn the_best_setting_is_found_and_the_changes_that_count_are_named() {
+fn best_setting_is_found_and_its_effective_changes_are_named() {
     let found = (0..10).filter(|seed| {
         let mut bench = Bench::new(slope, *seed);
         let result = bench.search(*seed);
@@ -155,7 +155,7 @@ fn the_gain_that_is_stated_is_the_true_one() {
 }
 
 #[test]
-fn where_nothing_is_to_be_gained_nothing_is_claimed() {
+fn no_gain_is_claimed_on_a_flat_surface() {
     let claimed = (0..20).filter(|seed| {
         let result = Bench::new(flat, *seed).search(*seed);
         matches!(result, TuningResult::Better { .. })
@@ -184,7 +184,7 @@ fn the_same_outcomes_lead_to_the_same_search() {
 }
 
 #[test]
-fn a_search_whose_start_fails_looks_elsewhere() {
+fn search_looks_elsewhere_when_its_start_fails() {
     let mut tuning = tuning(1, 4);
     tuning.record(Outcome::Violated);
     let step = tuning.step();
@@ -196,7 +196,7 @@ fn a_search_whose_start_fails_looks_elsewhere() {
 }
 
 #[test]
-fn a_bench_on_which_everything_fails_ends_with_nothing() {
+fn search_has_no_result_when_everything_fails() {
     let result = Bench::new(
         |setting| (*setting == defaults(&parameters())).then_some(0.0),
         1,
@@ -206,7 +206,7 @@ fn a_bench_on_which_everything_fails_ends_with_nothing() {
 }
 
 #[test]
-fn what_is_refused_is_not_tried_again_and_costs_no_comparison() {
+fn refused_setting_is_not_retried_and_costs_no_comparison() {
     for parameter in [Some(1), None] {
         let mut tuning = tuning(3, 20);
         let mut bench = Bench::new(slope, 3);
@@ -284,7 +284,7 @@ fn a_gain_that_is_not_confirmed_is_not_stated() {
 }
 
 #[test]
-fn what_a_confirmation_says_of_one_setting_rules_out_no_gain_of_others() {
+fn confirming_one_setting_does_not_rule_out_gain_of_others() {
     let mut tuning = tuning(1, 12);
     let possible = |tuning: &Tuning, setting: &Setting| {
         let gain = tuning.gain(setting);
@@ -380,7 +380,7 @@ fn a_candidate_that_does_harm_makes_room_for_the_next_one() {
 }
 
 #[test]
-fn a_candidate_that_is_refused_did_no_harm_and_its_value_is_in_no_other_one() {
+fn refused_candidate_is_harmless_and_its_value_is_not_retried() {
     let mut tuning = tuning(3, 40);
     let mut bench = Bench::new(slope, 3);
     let mut refused = None;
@@ -421,7 +421,7 @@ fn a_candidate_that_is_refused_did_no_harm_and_its_value_is_in_no_other_one() {
 }
 
 #[test]
-fn changes_that_prove_nothing_alone_must_prove_it_together_twice() {
+fn changes_unproven_alone_must_be_proven_together_twice() {
     let run = |again: f64| {
         let mut tuning = tuning(2, 9);
         let mut confirmed = 0;
@@ -460,7 +460,7 @@ fn changes_that_prove_nothing_alone_must_prove_it_together_twice() {
 }
 
 #[test]
-fn changes_without_which_no_gain_is_proven_stay_and_are_not_proven_themselves() {
+fn changes_needed_to_prove_the_gain_stay_but_are_unproven() {
     let mut tuning = tuning(2, 9);
     let mut candidate = None;
     let result = loop {
@@ -508,7 +508,7 @@ fn changes_without_which_no_gain_is_proven_stay_and_are_not_proven_themselves() 
 }
 
 #[test]
-fn a_failure_is_explained_by_what_no_good_setting_has() {
+fn failure_is_explained_by_values_of_no_good_setting() {
     let parameters = vec![
         Parameter::ordered(11, 5),
         Parameter::ordered(11, 5),
@@ -612,7 +612,7 @@ mod factors {
     }
 
     #[test]
-    fn what_is_not_positive_definite_has_no_factor() {
+    fn matrix_has_no_factor_when_not_positive_definite() {
         assert!(Cholesky::of(vec![1.0, 2.0, 2.0, 1.0], 2).is_none());
         assert!(Cholesky::of(vec![f64::NAN], 1).is_none());
     }

@@ -12,7 +12,7 @@ fn with_exporter(mut scene: Scene) -> Scene {
 }
 
 #[test]
-fn a_server_that_is_told_twice_counts_once() {
+fn server_that_is_reported_twice_counts_once() {
     // Each tells 300 bytes an operation; both together were above the bound.
     let mut small = well()
         .with("cache.server.hit_ratio", 0.8)
@@ -28,7 +28,7 @@ fn a_server_that_is_told_twice_counts_once() {
 }
 
 #[test]
-fn an_exporter_of_a_server_is_no_machine() {
+fn server_exporter_does_not_count_as_a_machine() {
     let beside = well()
         .with("cpu.1.busy_ratio", 1.0)
         .with("cpu.all.busy_ratio", 0.85)
@@ -61,7 +61,7 @@ fn elsewhere(mut scene: Scene) -> Scene {
 }
 
 #[test]
-fn the_disk_of_a_server_elsewhere_is_judged_though_nothing_marks_it() {
+fn disk_of_a_remote_server_is_judged_without_a_marker() {
     let verdict = elsewhere(held_back()).judge();
     assert_eq!(
         verdict.causes[0].cause,
@@ -76,7 +76,7 @@ fn the_disk_of_a_server_elsewhere_is_judged_though_nothing_marks_it() {
 }
 
 #[test]
-fn a_partition_of_which_nothing_is_counted_leaves_the_data_to_its_disk() {
+fn data_on_an_uncounted_partition_are_attributed_to_its_disk() {
     let mut scene = held_back();
     let parts = [
         ("storage.sda1.free_bytes", 1e11, 1e11),
@@ -101,7 +101,7 @@ fn all_parts_of_a_run_are_about_the_same_disk() {
 }
 
 #[test]
-fn a_server_elsewhere_is_full_or_idle_by_what_its_machine_tells() {
+fn remote_server_is_full_or_idle_by_its_machines_figures() {
     let full = elsewhere(well()).with("cpu.all.busy_ratio", 0.99);
     full.expect(&[Cause::ServerCpu]);
     let starved = well()
@@ -116,14 +116,14 @@ fn a_server_elsewhere_is_full_or_idle_by_what_its_machine_tells() {
 }
 
 #[test]
-fn a_busy_client_says_nothing_of_a_server_whose_machine_nobody_watches() {
+fn busy_client_gives_no_cause_when_server_machine_is_unwatched() {
     let mut blind = elsewhere(well().closed().with("cpu.all.busy_ratio", 0.99));
     blind.exporters.clear();
     blind.expect(&[]);
 }
 
 #[test]
-fn a_server_elsewhere_is_full_or_idle_by_what_it_reports_of_its_process() {
+fn remote_server_is_full_or_idle_by_its_reported_process_cpu() {
     let alone = |user: f64| {
         let mut scene = elsewhere(well().closed());
         scene.exporters.clear();

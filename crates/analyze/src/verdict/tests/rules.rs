@@ -163,7 +163,7 @@ fn told<'a>(verdict: &'a Verdict, code: &str) -> Option<&'a CauseFinding> {
 }
 
 #[test]
-fn every_rule_needs_each_of_its_figures_and_says_which_were_not_watched() {
+fn every_rule_needs_all_figures_and_names_unwatched_ones() {
     let faults = faults();
     let healthy = well().judge();
     let mut problems = Vec::new();

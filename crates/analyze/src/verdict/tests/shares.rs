@@ -51,7 +51,7 @@ fn waits_of_other_threads_are_not_those_of_workers() {
 }
 
 #[test]
-fn a_cause_is_told_of_the_time_in_which_it_held() {
+fn cause_is_reported_for_the_time_in_which_it_held() {
     // Its mean over the run is above the bound; from 28 s on it is idle, and a neighbour takes CPU time from the server.
     let scene = well()
         .closed()
@@ -81,7 +81,7 @@ fn a_cause_is_told_of_the_time_in_which_it_held() {
 }
 
 #[test]
-fn a_limit_of_one_server_is_not_that_of_all() {
+fn limit_of_one_server_does_not_limit_all() {
     let mut scene = well().with("process.server.cpu_ratio", 0.3);
     for (name, value) in [
         ("cgroup.server.cpu_limit_count", 0.4),
@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn shares_are_between_nothing_and_all(
+    fn shares_are_between_zero_and_one(
         values in vec((value(), value()), 64),
         is_closed: bool,
         in_flight in 0.0..100.0f64,

@@ -12,7 +12,7 @@ impl Drop for InMemory {
 }
 
 #[test]
-fn the_disks_of_all_servers_of_a_host_are_recorded_and_must_have_room() {
+fn disks_of_all_servers_are_recorded_and_need_room() {
     let Some(hosts) = Hosts::up("disks") else {
         return;
     };
@@ -32,15 +32,13 @@ fn the_disks_of_all_servers_of_a_host_are_recorded_and_must_have_room() {
     let run = |more: &[&str]| hosts.run("run", &[&fixed[..], more].concat());
     // A terabyte each. Nothing is started, and nothing stays.
     let refused = run(&["--records", "1000000000"]).expect(3);
-    refused
-        .says("of free disk, and its server needs")
-        .says("`server1`");
+    refused.says("free disk").says("`server1`");
     hosts.assert_clean();
     assert!(!memory.0.exists());
     // Both on one file system are added up.
     let one = format!("server.data_dirs=[\"{disk}\"]");
     let more = ["--set", &one, "--records", "1000000000"];
-    run(&more).expect(3).says("2 servers with data there need");
+    run(&more).expect(3).says("2 servers");
 
     run(&["--out", "disks", "--duration", "3s"]).expect(0);
     let document = document(&hosts.bench.path("disks"));

@@ -101,7 +101,7 @@ impl Hosts {
 }
 
 #[test]
-fn secured_servers_on_two_hosts_are_loaded_and_their_secrets_are_nowhere() {
+fn secured_servers_on_two_hosts_leak_no_secret() {
     let Some(hosts) = Hosts::up("secured") else {
         return;
     };
@@ -146,8 +146,9 @@ fn secured_servers_on_two_hosts_are_loaded_and_their_secrets_are_nowhere() {
         .iter()
         .find(|one| one["check"] == "bind_address")
         .unwrap();
+    let found = bound["found"].as_str().unwrap();
     assert!(
-        bound["found"].as_str().unwrap().contains("with a password"),
+        bound["level"] == "pass" && found.contains("password"),
         "{bound}"
     );
     hosts.assert_clean();
@@ -155,7 +156,7 @@ fn secured_servers_on_two_hosts_are_loaded_and_their_secrets_are_nowhere() {
 }
 
 #[test]
-fn a_replica_set_over_three_hosts_is_one_deployment_with_its_password() {
+fn replica_set_over_three_hosts_is_one_deployment() {
     let Some((hosts, program)) = Hosts::with_mongod("set") else {
         return;
     };
@@ -180,7 +181,8 @@ fn a_replica_set_over_three_hosts_is_one_deployment_with_its_password() {
     hosts
         .run("run", &two)
         .expect(2)
-        .says("has 3 members, and 2 hosts are named for them");
+        .says("3 members")
+        .says("2 hosts");
     let three = [
         "--set",
         "fleet.servers=[\"server1\",\"server2\",\"client3\"]",
@@ -256,7 +258,7 @@ fn standing(hosts: &Hosts) -> String {
 }
 
 #[test]
-fn a_secured_deployment_of_others_is_loaded_by_agents_that_verify_it() {
+fn agents_verify_a_secured_deployment_of_others() {
     let Some(hosts) = Hosts::up("others") else {
         return;
     };
@@ -314,9 +316,9 @@ fn a_secured_deployment_of_others_is_loaded_by_agents_that_verify_it() {
     let foreign = format!("{before}tlsCAFile={}&{after}", ca.display());
     let missing = format!("{before}tlsCAFile=/no/such/file&{after}");
     for (uri, code, words) in [
-        (&wrong, 3, "does not accept the credentials of user `dyno`"),
-        (&foreign, 3, "set `tlsCAFile`"),
-        (&missing, 2, "cannot read `/no/such/file`"),
+        (&wrong, 3, "user `dyno`"),
+        (&foreign, 3, "`tlsCAFile`"),
+        (&missing, 2, "`/no/such/file`"),
     ] {
         let ended = Finished::from(spawn(uri, "wrong").wait_with_output().unwrap()).expect(code);
         assert_eq!(
@@ -351,11 +353,7 @@ fn a_controller_and_an_agent_that_are_killed_leave_no_secret() {
     let kill = format!("kill -KILL $(cat {PLACE}/dyno-*/server-1.pid)");
     assert!(hosts.ssh("server2", &kill).status.success());
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
-    assert!(
-        ended.stderr.contains("on `server2` has been silent"),
-        "{}",
-        ended.stderr
-    );
+    ended.says("on `server2`").says("silent");
     hosts.assert_clean();
     assert_unseen(&hosts, &first);
 

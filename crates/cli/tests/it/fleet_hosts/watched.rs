@@ -68,7 +68,7 @@ fn assert_near(found: f64, expected: f64) {
 }
 
 #[test]
-fn a_server_that_runs_already_is_read_by_an_agent_on_its_host() {
+fn running_server_is_read_by_an_agent_on_its_host() {
     let Some((hosts, program)) = Hosts::with_mongod("watched") else {
         return;
     };
@@ -91,8 +91,9 @@ fn a_server_that_runs_already_is_read_by_an_agent_on_its_host() {
     let clients = ["--set", "fleet.clients=[\"client1\"]"];
     let both = hosts.run("run", &[&aimed[..], &clients, &["--out", "both"]].concat());
     both.expect(2)
-        .says("names the host `server2`")
-        .says(&format!("they are {address}:27017"));
+        .says("`fleet.servers`")
+        .says("`server2`")
+        .says(&format!("{address}:27017"));
 
     let one = ["--set", "fleet.servers=[\"server1\"]"];
     let more = ["--rate", "2000", "--observe-interval", "200ms"];

@@ -156,8 +156,7 @@ mod tests {
     use dyno_servers::storage::StorageError;
 
     #[test]
-    fn storage_that_cannot_be_made_says_nothing_of_what_is_tried_and_a_server_that_does_not_start_does()
-     {
+    fn storage_failure_blames_the_machine_but_server_end_does_not() {
         let full = StorageError::NoSpace {
             folder: "/data".into(),
             needed: dyno_plan::units::Bytes(2),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_is_what_all_runs_agree_on() {
+    fn machine_record_keeps_only_facts_of_all_runs() {
         let run = |hostname: &str, load_average| Environment {
             hostname: Some(hostname.to_owned()),
             cpus: Some(2),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_that_differs_from_run_to_run_is_none_of_the_machine() {
+    fn storage_that_differs_between_runs_is_not_of_the_machine() {
         for (first, later, stays) in [
             (None, None, true),
             (Some("xfs on loop:1GiB"), Some("xfs on loop:1GiB"), true),

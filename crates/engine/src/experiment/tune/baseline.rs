@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_percentile_has_five_times_its_share_of_a_window_and_what_all_may_exceed_has_none() {
+    fn window_allows_five_times_the_share_of_each_percentile() {
         let of = |responses: &[Objective]| {
             let limits = of_window(responses, 1_000.0).into_iter();
             let limits = limits.map(|limit| (limit.response_ns, limit.longer_ratio));

@@ -67,7 +67,7 @@ mod tests {
     use dyno_plan::knobs::Reach;
 
     #[test]
-    fn agents_are_told_of_every_value_that_needs_another_start_or_is_of_the_clients() {
+    fn agents_get_every_value_for_restarts_and_clients() {
         let knobs = shipped(&["tickets", "client"]);
         let tasks = [task(), task()];
         let tried = tried(&knobs, &tasks).expect("all are valid");

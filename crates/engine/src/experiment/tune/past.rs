@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_experiment_of_the_same_plan_on_the_same_machine_tells_the_noise() {
+    fn noise_comes_from_newest_experiment_of_same_plan_and_machine() {
         let three = vec![search(3, 0.03), search(21, 0.042), search(9, 0.02)];
         let known = found(three, TuneGoal::Rate).expect("there are three");
         assert_eq!((known.noise_ratio, known.date()), (0.042, "2026-08-21"));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_bench_or_another_plan_tells_is_left_alone() {
+    fn noise_of_another_machine_or_plan_is_ignored() {
         type Change = fn(&mut Experiment);
         let changes: [(&str, Change); 7] = [
             ("no end", |it| it.answer = None),

@@ -67,7 +67,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_value_with_which_the_plan_is_not_valid_is_refused_with_its_knob() {
+    fn value_that_invalidates_the_plan_is_refused_with_its_knob() {
         let mut knobs = shipped(&["compression"]);
         assert!(check(&knobs, &task()).is_ok());
         knobs[0].values.push("brotli".to_owned());

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_is_unknown() {
+    fn unread_counters_are_unknown() {
         assert_eq!(measured(&[]), None);
         let unread = DiskUse {
             writes: None,

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_of_a_shell_command_is_looked_for_if_it_is_plain() {
+    fn first_word_of_a_shell_command_is_checked_when_plain() {
         let path = OsStr::new("/usr/bin:/bin");
         for missing in [
             "no-such-program -x",

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_sent_again_after_a_lost_answer_may_find_itself_there() {
+    fn a_repeated_insert_may_find_its_own_document() {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
         plan.data.records = 10;
         let task = LoadTask {

@@ -114,7 +114,7 @@ fn above_a_limit_data_commands_fail_and_others_do_not() {
 }
 
 #[test]
-fn a_parameter_that_is_set_in_a_stall_holds_at_once_and_is_answered_at_the_end() {
+fn a_parameter_set_in_a_stall_takes_effect_at_once() {
     let length = Duration::from_millis(500);
     let responder = Responder::start(Behaviour {
         stall: Some(Stall {

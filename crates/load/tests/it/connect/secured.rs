@@ -237,7 +237,7 @@ fn hints_name_a_missing_client_certificate() {
 }
 
 #[test]
-fn a_server_without_connections_left_is_told_from_one_with_tls() {
+fn a_full_server_is_distinguished_from_one_with_tls() {
     let Some(server) = mongod::start(&["--maxConns", "5"]) else {
         return;
     };

@@ -121,7 +121,7 @@ fn named(all: &[(&str, Option<u64>)]) -> Vec<(String, Option<u64>)> {
 }
 
 #[test]
-fn an_array_has_the_members_that_its_disks_or_their_partitions_are() {
+fn array_members_are_disks_or_partitions() {
     let disks = ["pci0/nvme/nvme0/nvme0n1", "pci0/nvme/nvme1/nvme1n1"];
     let two = Machine::new("xfs", "virtual/block/md0").with_members("virtual/block/md0", &disks);
     let two = disks
@@ -188,7 +188,7 @@ fn a_partition_has_the_queue_of_its_disk() {
 }
 
 #[test]
-fn a_loop_device_is_one_of_its_own_and_nobody_knows_how_many_requests_it_serves() {
+fn loop_device_is_separate_and_its_concurrency_is_unknown() {
     let machine = Machine::new("ext4", "virtual/block/loop0")
         .with_file(
             "sys/devices/virtual/block/loop0/loop/backing_file",
@@ -224,7 +224,7 @@ fn a_btrfs_of_several_devices_has_all_of_them() {
 }
 
 #[test]
-fn a_virtual_disk_is_rotational_because_nobody_has_said_that_it_is_not() {
+fn rotational_virtual_disk_has_unknown_concurrency() {
     let of = |rotational, cpus: &str| {
         let machine = Machine::new("ext4", "pci0/virtio1/block/vda")
             .with_disk("pci0/virtio1/block/vda", rotational, None)
@@ -256,7 +256,7 @@ fn the_counters_of_a_device_are_read_by_their_places() {
 }
 
 #[test]
-fn a_rotational_disk_that_no_hypervisor_shows_is_a_hard_disk() {
+fn rotational_disk_on_bare_metal_is_a_hard_disk() {
     let disk = "pci0/ata1/block/sda";
     let machine = |rotational| Machine::new("ext4", disk).with_disk(disk, rotational, Some(32));
     let is_hard = |machine: &Machine, device: &str| {

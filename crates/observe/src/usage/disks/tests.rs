@@ -127,7 +127,7 @@ fn a_kernel_without_flushes_has_the_rest() {
 }
 
 #[test]
-fn without_one_of_the_members_nothing_is_told_of_the_others() {
+fn disk_use_is_unknown_when_one_member_is_missing() {
     let machine = put(array(), DISKS[0], [0; 5]);
     let mut sampler = DiskSampler::new(machine.root(), &[machine.data()]);
     for second in [0.0, 1.0] {
@@ -161,7 +161,7 @@ fn the_disks_of_all_folders_are_counted_each_once() {
 }
 
 #[test]
-fn nothing_is_told_of_disks_where_one_folder_is_in_memory() {
+fn disk_use_is_unknown_when_a_folder_is_in_memory() {
     let machine = put(
         Machine::new("xfs", DISKS[0]).with_disk(DISKS[0], 0, Some(32)),
         DISKS[0],

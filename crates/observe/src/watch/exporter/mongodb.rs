@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_the_tables_is_told_apart_from_the_others() {
+    fn every_field_of_the_tables_is_found_by_its_own_name() {
         let paths: HashSet<&str> = ROWS
             .iter()
             .flat_map(|row| row.measure.paths())

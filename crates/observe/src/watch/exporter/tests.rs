@@ -141,15 +141,14 @@ fn too_many_metrics_are_cut_and_the_first_ones_stay() {
     assert_eq!(reported[0].missing, []);
     assert_eq!(reported[1].values.len(), 1995);
     assert_values(&reported[1], &[("exporter.1999.m", 1999.0)]);
-    let reason = "100 metrics beyond the first 2000 are omitted".to_owned();
-    assert_eq!(
-        reported[1].missing,
-        [("others", Health::Unsupported { reason })]
-    );
+    let [("others", Health::Unsupported { reason })] = &reported[1].missing[..] else {
+        panic!("{:?}", reported[1].missing);
+    };
+    assert!(reason.contains("100 metrics") && reason.contains("2000"));
 }
 
 #[test]
-fn metrics_without_a_name_of_their_own_are_left_out_and_counted() {
+fn metrics_without_a_unique_name_are_omitted_and_counted() {
     let long = "x".repeat(301);
     let text = format!("m{{a=\"1\"}} 1\nm{{b=\"1\"}} 2\nm{{a=\"{long}\"}} 3\n");
     let reported = read_all(&[&text]);
@@ -167,7 +166,7 @@ fn metrics_without_a_name_of_their_own_are_left_out_and_counted() {
 }
 
 #[test]
-fn metrics_of_a_mongodb_exporter_have_the_names_of_the_server_source() {
+fn mongodb_exporter_metrics_have_server_source_names() {
     let text = |n: u64| {
         format!(
             "# TYPE mongodb_ss_opcounters untyped\n\
@@ -195,8 +194,10 @@ fn metrics_of_a_mongodb_exporter_have_the_names_of_the_server_source() {
         !values(&reported[1]).contains_key("exporter.mongodb_ss_wt_cache_maximum_bytes_configured")
     );
     let log = reported[0].missing.iter().find(|(part, _)| *part == "log");
-    let reason = "`wiredTiger.log` is not in what the exporter reports".to_owned();
-    assert_eq!(log, Some(&("log", Health::Unsupported { reason })));
+    let Some((_, Health::Unsupported { reason })) = log else {
+        panic!("{log:?}");
+    };
+    assert!(reason.contains("`wiredTiger.log`"), "{reason}");
     // It was started again.
     assert!(!values(&reported[2]).contains_key("operations.x.query_per_s"));
 }

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_are_read_as_such() {
+    fn special_values_such_as_nan_are_read() {
         assert!(one("a NaN").value.is_nan());
         assert_eq!(one("a +Inf").value, f64::INFINITY);
         assert_eq!(one("a -Inf").value, f64::NEG_INFINITY);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exemplar_is_no_part_of_the_value() {
+    fn exemplar_is_not_part_of_the_value() {
         let sample = one(r#"a_bucket{le="1"} 17 # {trace="x"} 0.7 1520879607.789"#);
         assert_eq!(sample.value, 17.0);
     }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn types_say_what_a_number_is_in_both_formats() {
+    fn types_classify_numbers_in_both_formats() {
         let text = "# HELP a of TYPE b\n# TYPE a_total counter\n# TYPE b counter\n# TYPE c gauge\n\
                     # TYPE d histogram\n# TYPE e summary\n# TYPE f untyped\n# TYPE f_total unknown\n\
                     # TYPE g info\n# TYPE h stateset\n# TYPE i_count gauge\n# EOF\n";

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_back_is_not_reported_and_one_that_is_absent_is_missing() {
+    fn decreased_counter_is_skipped_and_absent_one_is_missing() {
         let fixture = Fixture::new().with("proc/stat", &stat(1000, 50, 7, "9 1 2 3"));
         let mut cpus = Cpus::new(fixture.root());
         read(&mut cpus, 1.0);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_average_is_that_of_a_minute() {
+    fn load_average_covers_one_minute() {
         let fixture = Fixture::new().with("proc/loadavg", "0.42 0.30 0.25 1/234 5678\n");
         let reported = read(&mut LoadAverage::new(fixture.root()), 1.0);
         assert_values(&reported, &[("load.average_1m_count", 0.42)]);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_known_from_the_second_reading_on_and_for_each_total_alone() {
+    fn growth_is_known_per_total_from_the_second_reading_on() {
         let mut counters = Counters::default();
         assert!(counters.growth(1.0, [Some(10), Some(7), None]).is_none());
         let growth = counters

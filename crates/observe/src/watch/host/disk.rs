@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_go_round_and_a_new_disk_under_an_old_name_begins_again() {
+    fn disk_milliseconds_wrap_and_a_replaced_disk_starts_anew() {
         let line = |fields: &str| format!("254 0 vda {fields}\n");
         let first = line("100 0 800 4294967290 0 0 0 0 0 4294967196 4294967290");
         let fixture = Fixture::new().with("proc/diskstats", &first);

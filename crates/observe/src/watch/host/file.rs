@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_turned_off_is_no_fault() {
+    fn feature_that_the_kernel_disabled_is_not_a_fault() {
         let error = io::Error::from(Errno::EOPNOTSUPP);
         let health = health(Path::new("/proc/pressure/cpu"), &error);
         assert!(matches!(health, Health::Unsupported { .. }));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_does_not_tell_is_not_made_up() {
+    fn memory_figures_are_absent_when_the_kernel_omits_them() {
         let fixture = Fixture::new().with("proc/meminfo", "MemTotal: 9 kB\nSwapTotal: 0 kB\n");
         let reported = read(&mut Memory::new(fixture.root()), 1.0);
         assert_eq!(reported.values.len(), 1);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_are_reported_of_those_that_carried_something() {
+    fn interfaces_with_traffic_report_both_directions() {
         let fixture = Fixture::new()
             .with("sys/class/net/eth0/speed", "10000\n")
             .with("sys/class/net/lo/speed", "-1\n")
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_was_away_begins_again_and_garbage_is_reported() {
+    fn returning_interface_starts_anew_and_garbage_is_reported() {
         let line = "eth0: 5 5 1 2 0 0 0 0 700 7 3 4 0 0 0 0";
         let fixture = Fixture::new().with("proc/net/dev", &devices(&[line]));
         let mut network = Network::new(fixture.root());

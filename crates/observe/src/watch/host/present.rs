@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_away_is_new_when_it_returns() {
+    fn returning_item_counts_as_new() {
         let mut present: Present<String, u32> = Present::default();
         let mut numbers = Vec::new();
         for (number, names) in [(1, vec!["a", "b"]), (2, vec!["a"]), (3, vec!["a", "b"])] {

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_pressure_is_unsupported_and_garbage_degraded() {
+    fn missing_pressure_is_unsupported_and_garbage_is_degraded() {
         let fixture = Fixture::new();
         let mut pressure = Pressure::new(fixture.root());
         let reported = read(&mut pressure, 1.0);

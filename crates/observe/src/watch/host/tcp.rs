@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_cut_off_is_reported() {
+    fn missing_and_truncated_tcp_counters_are_reported() {
         let fixture = Fixture::new().with("proc/net/snmp", &snmp("10 20 34 1000 2000 5 7"));
         let mut tcp = Tcp::new(fixture.root());
         let reported = read(&mut tcp, 1.0);

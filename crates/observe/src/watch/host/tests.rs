@@ -102,7 +102,7 @@ fn one_part_that_fails_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_machine_that_reports_nothing_is_an_error_and_is_described_all_the_same() {
+fn silent_machine_is_an_error_but_is_still_described() {
     let fixture = Fixture::new();
     let mut host = Host::new(fixture.root(), subject());
     let description = host.description();

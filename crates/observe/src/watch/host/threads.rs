@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_thread_counts_from_its_begin_and_one_that_ended_no_more() {
+    fn new_thread_counts_from_its_start_and_ended_one_stops() {
         let mut threads = Threads::default();
         let fixture = thread(Fixture::new(), 7, [100, 0, 0, 0, 0]);
         let fixture = thread(fixture, 8, [50, 0, 0, 0, 0]);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_had_no_cpu_did_nothing_unless_that_is_not_counted() {
+    fn thread_without_new_cpu_time_is_skipped_if_it_is_counted() {
         let mut threads = Threads::default();
         let fixture = thread(Fixture::new(), 7, [100, 0, 5, 0, 0]);
         let fixture = thread(fixture, 8, [0, 0, 5, 0, 0]);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_threads_some_stand_for_the_others() {
+    fn sampled_threads_stand_for_very_many() {
         let many = MOST_THREADS * 3;
         let process = |fixture: &Fixture| fixture.root().join("proc/7");
         let files = |fixture: Fixture, factor: u64| {
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn without_files_nothing_is_claimed() {
+    fn threads_report_nothing_without_their_files() {
         let fixture = Fixture::new().with("proc/7/task/7/other", "");
         let mut threads = Threads::default();
         read(&mut threads, &fixture, 1.0);

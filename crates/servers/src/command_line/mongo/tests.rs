@@ -1,6 +1,6 @@
 //! Command lines and refusals by version and edition.
 
-use super::super::tests::{options, refused, text};
+use super::super::tests::{options, parts, refused, text};
 use super::super::{check_version, command_line};
 use super::*;
 use crate::Edition;
@@ -101,7 +101,7 @@ fn journal_engine_and_parameters_have_their_arguments() {
 }
 
 #[test]
-fn tls_is_required_of_everybody_and_certificates_only_when_asked_for() {
+fn tls_is_always_required_and_certificates_on_request() {
     let mut options = options(ServerProgram::Mongod);
     options.security.tls = Some(tls());
     let without = line(&options, "4.4.0");
@@ -131,32 +131,34 @@ fn the_journal_can_be_off_up_to_6_0_and_outside_of_replica_sets() {
     }
     for version in ["6.1.0", "7.0.14", "8.0.4"] {
         let error = check_version(&options, &program(version, Edition::Percona)).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("`server.journal` = `false`"), "{text}");
-        assert!(text.contains("`storage.journal.enabled`"), "{text}");
-        assert!(text.contains(version), "{text}");
+        let (setting, value, reason) = parts(error);
+        assert_eq!((setting, &*value), ("server.journal", "false"));
+        assert!(reason.contains("`storage.journal.enabled`"), "{reason}");
+        assert!(reason.contains(version), "{reason}");
     }
     options.role = ServerRole::ReplicaSetMember("set".into());
     let error = check_version(&options, &program("5.0.31", Edition::Community)).unwrap_err();
-    assert!(error.to_string().contains("members of a replica set"));
+    let (setting, value, reason) = parts(error);
+    assert_eq!((setting, &*value), ("server.journal", "false"));
+    assert!(reason.contains("replica set"), "{reason}");
     options.mongod.journal = Some(true);
     check_version(&options, &program("8.0.4", Edition::Community)).unwrap();
 }
 
 #[test]
-fn the_memory_engine_needs_its_edition_and_no_settings_of_files() {
+fn in_memory_engine_needs_its_edition_and_no_file_settings() {
     let mut options = options(ServerProgram::Mongod);
     options.mongod.storage_engine = StorageEngine::InMemory;
     let error = check_version(&options, &program("7.0.14", Edition::Community)).unwrap_err();
-    let text = error.to_string();
-    assert!(
-        text.contains("`server.storage_engine` = `in-memory`: the Community edition lacks"),
-        "{text}"
-    );
+    let (setting, value, reason) = parts(error);
+    assert_eq!((setting, &*value), ("server.storage_engine", "in-memory"));
+    assert!(reason.contains("Enterprise"), "{reason}");
     check_version(&options, &program("7.0.14", Edition::Enterprise)).unwrap();
     check_version(&options, &program("7.0.14-8", Edition::Percona)).unwrap();
     options.block_compressor = Some("zstd".into());
-    assert!(refused(&options).contains("`server.block_compressor` = `zstd`: the in-memory"));
+    let (setting, value, reason) = refused(&options);
+    assert_eq!((setting, &*value), ("server.block_compressor", "zstd"));
+    assert!(reason.contains("in-memory"), "{reason}");
 }
 
 #[test]
@@ -168,61 +170,77 @@ fn values_out_of_range_are_refused_by_name() {
         Duration::from_micros(1500),
     ] {
         options.mongod.journal_commit_interval = Some(Span(interval));
-        assert!(refused(&options).contains("1 ms to 500 ms"), "{interval:?}");
+        let (setting, _, reason) = refused(&options);
+        assert_eq!(setting, "server.journal_commit_interval");
+        assert!(reason.contains("1 ms to 500 ms"), "{interval:?}");
     }
     options.mongod = Default::default();
     options.mongod.journal_compressor = Some("lz4".into());
-    assert!(refused(&options).contains("supported values are none, snappy, zlib, zstd"));
+    let (setting, value, reason) = refused(&options);
+    assert_eq!((setting, &*value), ("server.journal_compressor", "lz4"));
+    assert!(reason.contains("none, snappy, zlib, zstd"), "{reason}");
     options.mongod = Default::default();
     options
         .mongod
         .parameters
         .insert("a=1 --x".into(), "1".into());
-    assert!(refused(&options).contains("`server.parameters` = `a=1 --x`"));
+    let (setting, value, _) = refused(&options);
+    assert_eq!((setting, &*value), ("server.parameters", "a=1 --x"));
     options.mongod = Default::default();
     options.role = ServerRole::Router("c/h:1".into());
-    assert!(refused(&options).contains("a router must be a `mongos`"));
+    let (setting, _, reason) = refused(&options);
+    assert_eq!(setting, "server.topology");
+    assert!(reason.contains("`mongos`"), "{reason}");
 }
 
 #[test]
-fn what_the_embedded_server_lacks_is_refused_with_what_to_install() {
+fn embedded_server_refuses_unsupported_settings_with_a_hint() {
     let usual = options(ServerProgram::Embedded);
     type Change = fn(&mut ServerOptions);
-    let changes: [(Change, &str); 9] = [
+    let changes: [(Change, (&str, &str)); 9] = [
         (
             |o| o.role = ServerRole::ReplicaSetMember("rs".into()),
-            "replica sets",
+            ("server.topology", "rs"),
         ),
-        (|o| o.role = ServerRole::ShardMember("s".into()), "sharding"),
-        (|o| o.role = ServerRole::Router("c/h:1".into()), "sharding"),
-        (|o| o.mongod.journal = Some(false), "without its log"),
+        (
+            |o| o.role = ServerRole::ShardMember("s".into()),
+            ("server.topology", "s"),
+        ),
+        (
+            |o| o.role = ServerRole::Router("c/h:1".into()),
+            ("server.topology", "c/h:1"),
+        ),
+        (
+            |o| o.mongod.journal = Some(false),
+            ("server.journal", "false"),
+        ),
         (
             |o| o.mongod.journal_commit_interval = Some(Span::from_secs(1)),
-            "commit interval",
+            ("server.journal_commit_interval", "1 s"),
         ),
         (
             |o| o.mongod.journal_compressor = Some("none".into()),
-            "log compressor",
+            ("server.journal_compressor", "none"),
         ),
         (
             |o| o.mongod.storage_engine = StorageEngine::InMemory,
-            "in-memory engine",
+            ("server.storage_engine", "in-memory"),
         ),
         (
             |o| drop(o.mongod.parameters.insert("a".into(), "1".into())),
-            "parameters",
+            ("server.parameters", "a=1"),
         ),
         (
             |o| o.security.key_file = Some(PathBuf::from("/key")),
-            "key file for members",
+            ("server.key_file", "file"),
         ),
     ];
-    for (change, what) in changes {
+    for (change, expected) in changes {
         let mut options = usual.clone();
         change(&mut options);
-        let text = refused(&options);
-        assert!(text.contains(what), "{text}");
-        assert!(text.contains("install MongoDB 4.4 or later"), "{text}");
+        let (setting, value, reason) = refused(&options);
+        assert_eq!((setting, &*value), expected);
+        assert!(reason.contains("`dyno server install`"), "{reason}");
     }
     let mut journal = usual;
     journal.mongod.journal = Some(true);

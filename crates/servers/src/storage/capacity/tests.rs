@@ -130,7 +130,7 @@ fn writes_are_counted_as_writes() {
 }
 
 #[test]
-fn what_the_file_system_adds_is_done_by_the_device_too() {
+fn device_rate_includes_writes_of_the_file_system() {
     // A journal: 2,600 writes for 2,000 of `fio`.
     let writing = DeviceDone {
         writes: 2_600,
@@ -143,7 +143,7 @@ fn what_the_file_system_adds_is_done_by_the_device_too() {
 }
 
 #[test]
-fn what_is_not_the_limit_of_the_device_is_told() {
+fn measurements_that_miss_the_device_limit_are_refused() {
     let looks = looks(&[("sda", reading(8_000, 4096))]);
     let reason = |job: &JobDone| rates(Kind::Reads, &looks, job).unwrap_err();
     // The page cache, or that of the file behind a loop device, has answered one in nine.
@@ -176,7 +176,7 @@ fn what_is_not_the_limit_of_the_device_is_told() {
 }
 
 #[test]
-fn a_member_that_did_nothing_is_left_out_and_one_that_is_gone_spoils_it() {
+fn idle_members_are_left_out_and_changed_ones_are_an_error() {
     // A linear volume: the file lies on the first of its members.
     let mut both = looks(&[
         ("sdb", reading(8_000, 4096)),
@@ -194,7 +194,7 @@ fn a_member_that_did_nothing_is_left_out_and_one_that_is_gone_spoils_it() {
 }
 
 #[test]
-fn what_was_done_without_an_idle_cpu_is_no_limit_of_the_device() {
+fn rates_measured_without_an_idle_cpu_are_refused() {
     let with_idle = |idle: u64| {
         let mut looks = looks(&[("sda", reading(8_000, 4096))]);
         // Of the 75 steps with 4 ticks each.

@@ -67,7 +67,7 @@ fn caches_and_idle_siblings_can_be_seen() {
 }
 
 #[test]
-fn numbers_of_nodes_in_turn_are_those_of_the_kernel() {
+fn alternating_node_numbers_are_shown_as_the_kernel_has_them() {
     let machine = TWO_SOCKETS_IN_TURN
         .fixture()
         .allowed("0-15,16", "0-1")
@@ -115,7 +115,7 @@ fn nodes_of_memory_alone_and_of_cpus_alone_are_boxes() {
 }
 
 #[test]
-fn what_is_left_to_the_system_is_said() {
+fn unpinned_processes_are_named() {
     let machine = ONE_SOCKET.fixture().machine();
     insta::assert_snapshot!(picture(&machine, "none", 1), @r#"
     ┌─ node 0 · package 0 · 64.0 GiB ──────────────────────────────────────────────┐

@@ -22,6 +22,24 @@ fn refused(machine: &Machine, text: &str, instances: u32) -> PlacementError {
     plan(machine, &request(text, instances)).unwrap_err()
 }
 
+/// Cores that are free, and cores that are needed.
+fn cores(error: &PlacementError) -> (usize, usize) {
+    match error {
+        PlacementError::TooFewCores {
+            available, needed, ..
+        } => (*available, *needed),
+        error => panic!("{error:?}"),
+    }
+}
+
+/// CPUs that two processes would share.
+fn overlap(error: &PlacementError) -> String {
+    match error {
+        PlacementError::Overlap { cpus, .. } => cpus.to_string(),
+        error => panic!("{error:?}"),
+    }
+}
+
 fn texts(places: &[InstancePlacement]) -> Vec<String> {
     places.iter().map(ToString::to_string).collect()
 }
@@ -44,7 +62,7 @@ fn interleave_takes_memory_from_all_nodes_that_have_some() {
 }
 
 #[test]
-fn spread_gives_each_node_equally_many_instances_wherever_its_cpus_are() {
+fn spread_gives_each_node_the_same_number_of_instances() {
     let machine = TWO_SOCKETS_IN_TURN.fixture().machine();
     let placement = planned(&machine, "spread client=none", 2);
     assert_eq!(
@@ -133,9 +151,13 @@ fn one_node_holds_all_instances() {
         ["0-3,16-19@local", "4-7,20-23@local"]
     );
     let error = refused(&machine, "node=2", 1);
-    assert_eq!(
-        error.to_string(),
-        "node 2 has no usable CPU; nodes that do are `0-1`"
+    assert!(
+        matches!(
+            &error,
+            PlacementError::UnusableNode { node: 2, what: "CPU", known }
+                if known.to_string() == "0-1"
+        ),
+        "{error:?}"
     );
 }
 
@@ -164,7 +186,7 @@ fn sixteen_of_framework(parameters: &[(&str, &str)]) -> PlacementRequest {
 }
 
 #[test]
-fn sixteen_servers_of_a_host_have_cpus_of_their_own_on_the_nodes_of_the_framework() {
+fn sixteen_framework_servers_have_their_own_cpus() {
     let spread = [("NUMACTL_OPTION", "1")];
     let one_node = [("NUMACTL_OPTION", "2"), ("YCSB_CORES", "0-3")];
     let numbered = |numbering| Shape { numbering, ..LARGE };
@@ -196,10 +218,7 @@ fn sixteen_servers_of_a_host_have_cpus_of_their_own_on_the_nodes_of_the_framewor
     }
     let small = TWO_SOCKETS.fixture().machine();
     let error = plan(&small, &sixteen_of_framework(&one_node)).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "too few cores: node 0 has 8 free, 16 needed for 16 instances"
-    );
+    assert_eq!(cores(&error), (8, 16));
 }
 
 #[test]
@@ -237,16 +256,23 @@ fn a_list_on_both_nodes_binds_each_instance_to_its_own() {
 fn a_list_with_cpus_that_are_forbidden_or_offline_is_refused() {
     let machine = TWO_SOCKETS.fixture().allowed("0-7", "0-1").machine();
     let error = refused(&machine, "cores=6-9", 1);
-    assert_eq!(
-        error.to_string(),
-        "CPUs `8-9` cannot be used; usable CPUs are `0-7`"
-    );
+    let PlacementError::UnusableCpus {
+        refused: cpus,
+        allowed,
+    } = &error
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!((&*cpus.to_string(), &*allowed.to_string()), ("8-9", "0-7"));
     let error = refused(&machine, "cores=0-3 client=64", 1);
-    assert!(error.to_string().contains("`64`"), "{error}");
+    assert!(
+        matches!(&error, PlacementError::UnusableCpus { refused, .. } if refused.to_string() == "64"),
+        "{error:?}"
+    );
 }
 
 #[test]
-fn cores_per_instance_takes_whole_cores_with_or_without_siblings() {
+fn cores_per_instance_takes_whole_cores() {
     let machine = TWO_SOCKETS.fixture().machine();
     let with = planned(&machine, "cores-per-instance=2,smt client=none", 3);
     assert_eq!(
@@ -263,7 +289,7 @@ fn cores_per_instance_takes_whole_cores_with_or_without_siblings() {
 }
 
 #[test]
-fn cores_per_instance_stays_within_a_cache_where_that_is_possible() {
+fn cores_per_instance_stays_within_a_cache_if_possible() {
     let machine = SEVERAL_CACHES.fixture().machine();
     let placement = planned(&machine, "cores-per-instance=3 client=none", 4);
     assert_eq!(
@@ -275,19 +301,18 @@ fn cores_per_instance_stays_within_a_cache_where_that_is_possible() {
 }
 
 #[test]
-fn cores_per_instance_says_when_an_instance_needs_two_nodes() {
+fn cores_per_instance_notes_an_instance_on_two_nodes() {
     let machine = TWO_SOCKETS.fixture().machine();
     let placement = planned(&machine, "cores-per-instance=5 client=none", 3);
     assert_eq!(texts(&placement.instances)[2], "5-7,13-14@local");
-    assert_eq!(
-        placement.notes[0].to_string(),
-        "instance 2 has CPUs on the nodes 0-1"
+    assert!(
+        matches!(&placement.notes[0], Note::SpansNodes { process, nodes }
+            if process.contains('2') && nodes.to_string() == "0-1"),
+        "{:?}",
+        placement.notes
     );
     let error = refused(&machine, "cores-per-instance=6 client=none", 3);
-    assert_eq!(
-        error.to_string(),
-        "too few cores: the machine has 16 free, 18 needed for 3 instances of 6"
-    );
+    assert_eq!(cores(&error), (16, 18));
     let hint = error.hint().unwrap();
     assert!(
         hint.contains("fewer") && !hint.contains("client=none"),
@@ -323,36 +348,29 @@ fn memory_from_nodes_without_cpus_is_noted() {
 fn too_few_cores_are_an_error_with_the_place_and_the_numbers() {
     let machine = ONE_SOCKET.fixture().machine();
     let error = refused(&machine, "spread", 3);
-    assert_eq!(
-        error.to_string(),
-        "too few cores: node 0 has 4 free, 6 needed for 3 instances and 3 clients"
-    );
+    assert_eq!(cores(&error), (4, 6));
     assert!(error.hint().unwrap().contains("client=none"));
     let error = refused(&machine, "cores=0,4 client=none", 2);
-    assert_eq!(
-        error.to_string(),
-        "too few cores: the list `0,4` has 1 free, 2 needed for 2 instances"
-    );
+    assert_eq!(cores(&error), (1, 2));
+    assert!(error.to_string().contains("`0,4`"), "{error}");
     let error = refused(&machine, "cores=0-7 client=same", 2);
-    assert_eq!(
-        error.to_string(),
-        "too few cores: node 0 has 0 free, 1 needed for the client of instance 0"
-    );
+    assert_eq!(cores(&error), (0, 1));
+    assert!(error.hint().unwrap().contains("client=none"));
 }
 
 #[test]
 fn clients_on_another_node_need_another_node() {
     let machine = ONE_SOCKET.fixture().machine();
     let error = refused(&machine, "spread client=other", 1);
-    assert_eq!(
-        error.to_string(),
-        "no other node has CPUs for the client of instance 0"
+    assert!(
+        matches!(error, PlacementError::NoOtherNode { instance: 0 }),
+        "{error:?}"
     );
     assert!(error.hint().unwrap().contains("client=same"));
     let error = refused(&machine, "none client=same", 1);
-    assert_eq!(
-        error.to_string(),
-        "`client=same` needs instances with their own CPUs, but `none` assigns none"
+    assert!(
+        matches!(&error, PlacementError::Unpinned { client, policy } if client == "same" && policy == "none"),
+        "{error:?}"
     );
 }
 
@@ -363,39 +381,30 @@ fn instances_keep_off_the_cpus_that_are_named_for_clients() {
     let placement = planned(&machine, "spread client=3", 1);
     assert_eq!(texts(&placement.instances), ["0-2,4-6@default"]);
     let error = refused(&machine, "cores=2-3 client=3", 1);
-    assert_eq!(
-        error.to_string(),
-        "instance 0 and the client of instance 0 would share the CPUs `3`"
-    );
+    assert_eq!(overlap(&error), "3");
 }
 
 #[test]
 fn a_core_that_a_list_splits_is_noted() {
     let machine = ONE_SOCKET.fixture().machine();
     let placement = planned(&machine, "cores=0-3 client=4", 1);
-    let notes: Vec<_> = placement.notes.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        notes,
-        ["CPUs 0,4 are one core and belong to instance 0 and the client of instance 0"]
-    );
+    let [Note::SharedCore { cpus, owners }] = &placement.notes[..] else {
+        panic!("{:?}", placement.notes)
+    };
+    assert_eq!((cpus.to_string(), owners.len()), ("0,4".into(), 2));
 }
 
 #[test]
 fn processes_that_may_run_on_the_cpus_of_others_are_noted() {
     let machine = TWO_SOCKETS.fixture().machine();
-    let notes = |text| -> Vec<String> {
-        let placement = planned(&machine, text, 2);
-        placement.notes.iter().map(ToString::to_string).collect()
+    let notes = |text| planned(&machine, text, 2).notes;
+    let unpinned = |instance_count, client_count| Note::Unpinned {
+        instance_count,
+        client_count,
     };
-    assert_eq!(
-        notes("spread client=none"),
-        ["2 clients left to the system, which may run them on CPUs of the others"]
-    );
-    assert_eq!(
-        notes("custom=0@local/any client=1/any"),
-        ["1 instance and 1 client left to the system, which may run them on CPUs of the others"]
-    );
-    assert_eq!(notes("spread"), [""; 0]);
+    assert_eq!(notes("spread client=none"), [unpinned(0, 2)]);
+    assert_eq!(notes("custom=0@local/any client=1/any"), [unpinned(1, 1)]);
+    assert_eq!(notes("spread"), []);
 }
 
 #[test]
@@ -412,31 +421,44 @@ fn custom_places_are_taken_as_they_are_and_checked() {
     let placement = planned(&machine, all, 1);
     assert_eq!(texts(&placement.instances), ["any@interleave:0-1"]);
     assert_eq!(texts(&placement.clients), ["any@interleave:0-1"]);
-    assert_eq!(
-        refused(&machine, "custom=0-3@bind:0", 2).to_string(),
-        "1 placement given for 2 instances"
+    let error = refused(&machine, "custom=0-3@bind:0", 2);
+    assert!(
+        matches!(
+            error,
+            PlacementError::PlacementCount {
+                who: "instances",
+                given: 1,
+                wanted: 2
+            }
+        ),
+        "{error:?}"
     );
-    assert_eq!(
-        refused(&machine, "custom=0-3@bind:5", 1).to_string(),
-        "node 5 has no usable memory; nodes that do are `0-1`"
+    let error = refused(&machine, "custom=0-3@bind:5", 1);
+    assert!(
+        matches!(
+            &error,
+            PlacementError::UnusableNode { node: 5, what: "memory", known }
+                if known.to_string() == "0-1"
+        ),
+        "{error:?}"
     );
-    assert_eq!(
-        refused(&machine, "custom=0-3/2-5", 2).to_string(),
-        "instance 0 and instance 1 would share the CPUs `2-3`"
-    );
+    let error = refused(&machine, "custom=0-3/2-5", 2);
+    assert_eq!(overlap(&error), "2-3");
 }
 
 #[test]
-fn a_node_without_memory_gets_that_of_the_nearest_and_a_note() {
+fn a_node_without_memory_uses_the_nearest_memory_with_a_note() {
     let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
     let fixture = fixture
         .nodes(&[node("0-1", 16), node("2-3", 0), node("", 32)])
         .with("sys/devices/system/node/node1/distance", "15 10 30");
     let placement = planned(&fixture.machine(), "spread client=none", 2);
     assert_eq!(texts(&placement.instances), ["0-1@bind:0", "2-3@bind:0"]);
-    assert_eq!(
-        placement.notes[0].to_string(),
-        "instance 1 runs on node 1, which has no memory for it; the nearest is on node 0"
+    assert!(
+        matches!(&placement.notes[0], Note::RemoteMemory { process, node: 1, memory_node: 0 }
+            if process.contains('1')),
+        "{:?}",
+        placement.notes
     );
 }
 
@@ -465,12 +487,59 @@ fn a_quota_below_the_planned_cpus_is_noted() {
         .with("sys/fs/cgroup/cpu.max", "250000 100000");
     let machine = fixture.machine();
     let placement = planned(&machine, "cores=0-1 client=2", 1);
-    let notes: Vec<_> = placement.notes.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        notes,
-        ["the control group allows the time of 2.5 CPUs; the placement has 3"]
-    );
+    let quota = Note::Quota {
+        quota_cpus: 2.5,
+        planned_cpus: 3,
+    };
+    assert_eq!(placement.notes, [quota]);
     assert_eq!(planned(&machine, "cores=0 client=2", 1).notes, []);
+}
+
+#[test]
+fn refusals_and_notes_have_these_messages() {
+    let one = ONE_SOCKET.fixture().machine();
+    let two = TWO_SOCKETS.fixture().machine();
+    let mut text = String::new();
+    for (machine, policy, instances) in [
+        (&two, "node=2", 1),
+        (&two, "cores=31-32 client=none", 1),
+        (&two, "cores-per-instance=6 client=none", 3),
+        (&two, "cores-per-instance=5 client=none", 3),
+        (&one, "spread", 3),
+        (&one, "cores=0,4 client=none", 2),
+        (&one, "cores=0-7 client=same", 2),
+        (&one, "spread client=other", 1),
+        (&one, "none client=same", 1),
+        (&one, "cores=2-3 client=3", 1),
+        (&one, "cores=0-3 client=4", 1),
+        (&two, "custom=0@local/any client=1/any", 2),
+        (&two, "custom=0-3@bind:0", 2),
+        (&two, "custom=0-3@bind:5", 1),
+        (&two, "custom=0-3/4 client=none", 2),
+    ] {
+        let found = match plan(machine, &request(policy, instances)) {
+            Ok(placement) => placement.notes.iter().map(ToString::to_string).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        text.push_str(&format!("{policy}: {}\n", found.join("; ")));
+    }
+    insta::assert_snapshot!(text, @r"
+    node=2: node 2 has no usable CPU; nodes that do are `0-1`
+    cores=31-32 client=none: CPUs `32` cannot be used; usable CPUs are `0-31`
+    cores-per-instance=6 client=none: too few cores: the machine has 16 free, 18 needed for 3 instances of 6
+    cores-per-instance=5 client=none: instance 2 has CPUs on the nodes 0-1; 3 clients left to the system, which may run them on CPUs of the others
+    spread: too few cores: node 0 has 4 free, 6 needed for 3 instances and 3 clients
+    cores=0,4 client=none: too few cores: the list `0,4` has 1 free, 2 needed for 2 instances
+    cores=0-7 client=same: too few cores: node 0 has 0 free, 1 needed for the client of instance 0
+    spread client=other: no other node has CPUs for the client of instance 0
+    none client=same: `client=same` needs instances with their own CPUs, but `none` assigns none
+    cores=2-3 client=3: instance 0 and the client of instance 0 would share the CPUs `3`
+    cores=0-3 client=4: CPUs 0,4 are one core and belong to instance 0 and the client of instance 0
+    custom=0@local/any client=1/any: 1 instance and 1 client left to the system, which may run them on CPUs of the others
+    custom=0-3@bind:0: 1 placement given for 2 instances
+    custom=0-3@bind:5: node 5 has no usable memory; nodes that do are `0-1`
+    custom=0-3/4 client=none: 2 clients left to the system, which may run them on CPUs of the others; the servers have different numbers of CPUs (4, 1): their figures cannot be compared with each other
+    ");
 }
 
 #[test]
@@ -496,7 +565,7 @@ fn caches(machine: &Machine, text: &str, instances: u32) -> Vec<u64> {
 }
 
 #[test]
-fn caches_are_the_default_of_one_server_divided_among_those_that_share_memory() {
+fn caches_divide_the_default_among_servers_that_share_memory() {
     let machine = TWO_SOCKETS.fixture().machine();
     // 128 GiB in all: (128 - 1) / 2 GiB.
     assert_eq!(caches(&machine, "none", 1), [65024]);
@@ -524,14 +593,15 @@ fn caches_fit_the_limit_of_the_control_group() {
     assert_eq!(caches(&limited(1 << 30), "none", 2), [256, 256]);
     let machine = limited(1 << 30);
     let error = try_caches(&machine, "none", 3).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "3 servers with a cache of at least 256 MiB each do not fit in half of the 1023 MiB of memory"
+    assert!(
+        matches!(error, ServerError::NoMemory { instances: 3, memory_bytes, .. }
+            if memory_bytes >> 20 == 1023),
+        "{error:?}"
     );
 }
 
 #[test]
-fn a_cpuset_of_a_container_is_what_there_is() {
+fn a_container_cpuset_limits_cpus_and_memory() {
     let fixture = TWO_SOCKETS
         .fixture()
         .with("proc/self/cgroup", "3:cpuset:/box")

@@ -38,7 +38,7 @@ fn place(text: &str) -> InstancePlacement {
 }
 
 #[test]
-fn a_placement_on_this_machine_is_achieved_and_a_wrong_one_is_seen() {
+fn a_placement_is_achieved_and_a_wrong_one_is_detected() {
     let machine = Machine::read(Path::new("/")).unwrap();
     let cpu = machine.allowed_cpus.first().unwrap();
     let process = sleeping(&place(&cpu.to_string())).unwrap();
@@ -106,7 +106,7 @@ fn the_cpus_of_a_running_thread_can_be_set_from_outside() {
 }
 
 #[test]
-fn a_process_that_is_gone_is_said_to_be_unverified() {
+fn a_missing_process_is_reported_as_unverified() {
     let folder = tempfile::TempDir::new().unwrap();
     let deviations = verify(7, &place("0"), folder.path());
     let [Deviation::NotVerified { reason }] = &deviations[..] else {
@@ -136,9 +136,14 @@ const BOUND: &str = "\
 7f20 bind:1 anon=10 dirty=10 N1=10 kernelpagesize_kB=2048
 7ffd default";
 
+/// Deviations as they are recorded.
+fn recorded(found: &[Deviation]) -> Vec<String> {
+    let found = found.iter().map(serde_json::to_string);
+    found.map(Result::unwrap).collect()
+}
+
 fn deviations(fixture: &Fixture, text: &str) -> Vec<String> {
-    let found = verify(7, &place(text), fixture.root());
-    found.iter().map(ToString::to_string).collect()
+    recorded(&verify(7, &place(text), fixture.root()))
 }
 
 #[test]
@@ -148,26 +153,24 @@ fn threads_may_be_pinned_further_but_not_elsewhere() {
     let fixture = process(&["0-3", "0-7", "4-7"], Some(BOUND));
     assert_eq!(
         deviations(&fixture, "0-3@bind:1"),
-        ["2 threads may run on CPUs 4-7, which are not assigned to them"]
+        [r#"{"kind":"foreign_cpus","thread_count":2,"cpus":"4-7"}"#]
     );
     let fixture = process(&["0-2"], Some(BOUND));
     assert_eq!(
         deviations(&fixture, "0-3@bind:1"),
-        ["no thread may run on the planned CPUs 3"]
+        [r#"{"kind":"missing_cpus","cpus":"3"}"#]
     );
 }
 
 #[test]
 fn some_threads_of_a_process_are_judged_alone() {
     let fixture = process(&["0-7", "0-1", "0-1"], None);
-    let found = |threads: &[u32], text| -> Vec<String> {
-        let found = verify_threads(7, threads, &place(text), fixture.root());
-        found.iter().map(ToString::to_string).collect()
-    };
+    let found =
+        |threads: &[u32], text| recorded(&verify_threads(7, threads, &place(text), fixture.root()));
     assert_eq!(found(&[8, 9], "0-1@local"), [""; 0]);
     assert_eq!(
         found(&[7, 8], "0-1@local"),
-        ["1 threads may run on CPUs 2-7, which are not assigned to them"]
+        [r#"{"kind":"foreign_cpus","thread_count":1,"cpus":"2-7"}"#]
     );
     assert!(found(&[8, 99], "0-1@local")[0].contains("task/99/status"));
 }
@@ -178,16 +181,16 @@ fn memory_on_the_wrong_node_and_another_policy_are_seen() {
     assert_eq!(
         deviations(&fixture, "0-3@bind:0"),
         [
-            "no memory has the policy bind:0; found bind:1, default",
-            "100 % of the memory is on nodes 1, where it should not be"
+            r#"{"kind":"memory_policy","planned":"bind:0","found":[{"policy":"bind:1","mapping_count":3},{"policy":"default","mapping_count":1}]}"#,
+            r#"{"kind":"foreign_memory","nodes":"1","memory_ratio":1.0}"#
         ]
     );
     assert_eq!(
         deviations(&fixture, "0-3@bind:2"),
         [
-            "memory of the planned nodes 2 is forbidden",
-            "no memory has the policy bind:2; found bind:1, default",
-            "100 % of the memory is on nodes 1, where it should not be"
+            r#"{"kind":"forbidden_nodes","nodes":"2"}"#,
+            r#"{"kind":"memory_policy","planned":"bind:2","found":[{"policy":"bind:1","mapping_count":3},{"policy":"default","mapping_count":1}]}"#,
+            r#"{"kind":"foreign_memory","nodes":"1","memory_ratio":1.0}"#
         ]
     );
 }
@@ -198,7 +201,7 @@ fn interleaved_memory_must_lie_on_all_nodes() {
     let fixture = process(&["0-3"], Some(uneven));
     assert_eq!(
         deviations(&fixture, "0-3@interleave:0-1"),
-        ["only 10 % of the interleaved memory is on node 1"]
+        [r#"{"kind":"uneven_memory","node":1,"memory_ratio":0.1}"#]
     );
     let even = "7f10 interleave=static:0-1 anon=4000 N0=2100 N1=1900 kernelpagesize_kB=4";
     let fixture = process(&["0-3"], Some(even));
@@ -213,19 +216,43 @@ fn little_memory_is_not_judged() {
 }
 
 #[test]
-fn a_kernel_without_nodes_is_said_and_no_failure() {
+fn a_kernel_without_nodes_is_reported_as_unverified() {
     let fixture = process(&["0-3"], None);
     assert_eq!(deviations(&fixture, "0-3"), [""; 0]);
-    assert_eq!(
-        deviations(&fixture, "0-3@local"),
-        [
-            "the placement could not be verified: the kernel has no `numa_maps`; it was built without NUMA"
-        ]
-    );
+    let found = verify(7, &place("0-3@local"), fixture.root());
+    let [Deviation::NotVerified { reason }] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert!(reason.contains("`numa_maps`"), "{reason}");
 }
 
 #[test]
-fn what_was_achieved_is_recorded_with_units() {
+fn deviations_have_these_messages() {
+    let uneven = "7f10 interleave:0-1 anon=4000 N0=3600 N1=400 kernelpagesize_kB=4";
+    let mut text = String::new();
+    for (threads, memory, planned) in [
+        (&["0-2", "4-7"][..], Some(BOUND), "0-3@bind:2"),
+        (&["0-3"], Some(uneven), "0-3@interleave:0-1"),
+        (&["0-3"], None, "0-3@local"),
+    ] {
+        let fixture = process(threads, memory);
+        for deviation in verify(7, &place(planned), fixture.root()) {
+            text.push_str(&format!("{deviation}\n"));
+        }
+    }
+    insta::assert_snapshot!(text, @r"
+    1 threads may run on CPUs 4-7, which are not assigned to them
+    no thread may run on the planned CPUs 3
+    memory of the planned nodes 2 is forbidden
+    no memory has the policy bind:2; found bind:1, default
+    100 % of the memory is on nodes 1, where it should not be
+    only 10 % of the interleaved memory is on node 1
+    the placement could not be verified: the kernel has no `numa_maps`; it was built without NUMA
+    ");
+}
+
+#[test]
+fn achieved_placement_is_recorded_with_units() {
     let fixture = process(&["0-3", "0-3", "0"], Some(BOUND));
     let achieved = AchievedPlacement::read(7, fixture.root()).unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&achieved).unwrap(), @r#"

@@ -73,7 +73,7 @@ fn found(comparisons: Vec<Comparison>) -> Vec<Finding> {
 }
 
 #[test]
-fn a_verdict_is_told_with_its_interval_and_the_figures_that_agree() {
+fn verdict_is_reported_with_interval_and_agreeing_figures() {
     let p99 = Statistic::Percentile { percent: 99.0 };
     let slower = ComparisonVerdict::Slower;
     let rows = vec![
@@ -120,7 +120,7 @@ fn too_few_data_are_a_warning_with_what_would_be_needed() {
 }
 
 #[test]
-fn pairs_that_differ_by_much_are_told_what_makes_them_differ_less() {
+fn widely_differing_pairs_get_placement_advice_on_shared_cpus() {
     let placed = Figures {
         shares_cpus: false,
         shared_cpus: None,
@@ -167,7 +167,7 @@ fn figures_that_doesnot_decide_ask_for_no_pairs() {
 }
 
 #[test]
-fn equal_sides_an_order_effect_and_a_lone_pair_are_told() {
+fn equal_sides_order_effect_and_lone_pair_are_reported() {
     let same = ComparisonVerdict::NoDifferenceLargerThan { margin_ratio: 0.05 };
     let mut rows = vec![row(Statistic::Rate, [0.99, 1.0, 1.01], same)];
     rows[0].order_effect_ratio = Some(0.93);
@@ -219,7 +219,7 @@ fn with_demand(
 }
 
 #[test]
-fn the_demand_that_explains_a_difference_is_told_and_so_is_that_none_does() {
+fn difference_names_its_demand_or_that_no_demand_explains_it() {
     let slower = || {
         row(
             Statistic::Rate,

@@ -74,7 +74,7 @@ pub(in crate::experiment::findings) fn answer(
 }
 
 #[test]
-fn the_boundary_is_told_with_the_runs_on_both_sides() {
+fn boundary_is_reported_with_the_runs_on_both_sides() {
     let found = all(&answer(Some(10_000.0), ObjectiveEnd::Resolved));
     assert_eq!(
         found[0].statement.to_string(),
@@ -102,7 +102,7 @@ fn the_boundary_is_told_with_the_runs_on_both_sides() {
 }
 
 #[test]
-fn an_answer_of_a_version_without_intervals_is_told_without_one() {
+fn answer_from_an_older_version_has_no_interval() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
     answer.search.boundary = None;
     assert_eq!(
@@ -113,7 +113,7 @@ fn an_answer_of_a_version_without_intervals_is_told_without_one() {
 }
 
 #[test]
-fn where_runs_contradict_each_other_it_is_said_over_which_rates_chance_decides() {
+fn contradicting_runs_give_the_rates_where_chance_decides() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::OutOfMeasurements);
     with_outlier(&mut answer, 10_400.0, true);
     let found = all(&answer);
@@ -176,7 +176,7 @@ fn the_runs_that_are_shown_have_the_verdict_of_the_majority() {
 }
 
 #[test]
-fn a_run_that_missed_for_failures_or_dropped_arrivals_says_so_and_no_time_is_blamed() {
+fn miss_by_failures_or_drops_is_named_and_blames_no_time() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
     let missed = &mut answer.attempts[2];
     missed.values_us = vec![4_000.0];
@@ -222,7 +222,7 @@ fn an_objective_of_failures_alone_is_named() {
 }
 
 #[test]
-fn without_a_boundary_it_is_said_why() {
+fn missing_boundary_is_reported_with_the_reason() {
     let found = all(&answer(None, ObjectiveEnd::NeverKept));
     assert!(
         found[0]
@@ -264,7 +264,7 @@ fn a_client_that_was_too_busy_comes_first() {
 }
 
 #[test]
-fn runs_that_were_set_aside_are_told_with_what_was_stolen() {
+fn runs_set_aside_are_reported_with_their_stolen_time() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
     let mut lost = answer.attempts[3].clone();
     lost.stolen_ratio = Some(0.137);

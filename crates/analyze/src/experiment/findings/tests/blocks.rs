@@ -70,7 +70,7 @@ fn each_block_has_the_answer_that_it_has_as_a_sweep_of_its_own() {
 }
 
 #[test]
-fn x_max_of_the_closed_loop_is_told_with_the_offered_rate_that_was_kept() {
+fn closed_loop_x_max_is_reported_with_the_kept_offered_rate() {
     let both = answered(both());
     let found = the(&both, "x-max-of-blocks");
     assert_eq!(
@@ -95,7 +95,7 @@ fn x_max_of_the_closed_loop_is_told_with_the_offered_rate_that_was_kept() {
 }
 
 #[test]
-fn each_sentence_about_one_block_says_which() {
+fn each_finding_about_one_block_names_the_block() {
     let both = answered(both());
     for (word, block) in [
         ("scalability-law", "in-closed-loop"),
@@ -124,7 +124,7 @@ fn each_sentence_about_one_block_says_which() {
 }
 
 #[test]
-fn a_rate_that_still_rises_is_at_least_x_max_and_one_of_the_client_is_none() {
+fn rising_rate_bounds_x_max_and_client_limited_rate_does_not() {
     let mut growing = both();
     growing.points.retain(|point| {
         let clients = &point.settings[CLIENTS];
@@ -151,7 +151,7 @@ fn a_rate_that_still_rises_is_at_least_x_max_and_one_of_the_client_is_none() {
 }
 
 #[test]
-fn one_block_is_answered_while_the_other_is_not_run_and_points_without_a_block_are_crossed() {
+fn single_block_is_answered_and_unblocked_points_are_crossed() {
     let mut first = both();
     first
         .points
@@ -198,7 +198,7 @@ fn rates_that_are_known_badly_do_not_make_x_max_surer() {
 }
 
 #[test]
-fn an_offered_rate_above_the_closed_loop_says_that_clients_were_the_limit() {
+fn offered_rate_above_the_closed_loop_means_too_few_clients() {
     let found = answered(up_to(&["1"]));
     assert!(!blocks_of(&found).is_x_max_reached);
     let told = the(&found, "is_reached: false");
@@ -209,7 +209,7 @@ fn an_offered_rate_above_the_closed_loop_says_that_clients_were_the_limit() {
 }
 
 #[test]
-fn a_rate_is_not_kept_if_arrivals_are_dropped_or_fail_or_a_few_percent_are_missing() {
+fn rate_is_not_kept_when_arrivals_are_dropped_failed_or_missing() {
     let kept = |change: fn(&mut Figures)| {
         let mut experiment = both();
         for point in &mut experiment.points {

@@ -135,7 +135,7 @@ fn a_limit_that_the_levels_show_is_within_its_interval() {
 }
 
 #[test]
-fn a_disk_that_is_always_busy_and_far_from_its_limit_bounds_nothing() {
+fn always_busy_disk_far_from_its_limit_bounds_nothing() {
     let mut sweep = sweep(&up_to(8), 10e-6, 32, 1, Some(true));
     let truth = 32.0 / REQUEST_S;
     let found = limits(&mut sweep);
@@ -164,7 +164,7 @@ fn a_disk_that_is_always_busy_and_far_from_its_limit_bounds_nothing() {
 }
 
 #[test]
-fn levels_that_others_limit_show_nothing_of_the_disk() {
+fn levels_limited_by_other_resources_do_not_show_a_disk_limit() {
     // Two CPUs of 400 µs end at 5,000/s; a disk of 8 servers at 8,000/s has a request nearly all the time.
     for seed in 0..3 {
         let mut sweep = sweep(&up_to(64), 400e-6, 8, seed * 1000, Some(true));
@@ -175,7 +175,7 @@ fn levels_that_others_limit_show_nothing_of_the_disk() {
 }
 
 #[test]
-fn a_device_that_serves_one_request_at_a_time_is_bounded_by_its_busy_time() {
+fn one_at_a_time_device_is_bounded_by_its_busy_time() {
     for clients in [2, 4, 16] {
         let mut sweep = sweep(&[1, clients], 100e-6, 1, 7, Some(false));
         let limit = limits(&mut sweep).known.expect("it is one server");
@@ -190,7 +190,7 @@ fn a_device_that_serves_one_request_at_a_time_is_bounded_by_its_busy_time() {
 }
 
 #[test]
-fn what_was_measured_of_a_device_bounds_the_rate() {
+fn measured_device_capacity_bounds_the_rate() {
     let at = |capacity: DiskCapacity| {
         let mut run = run(4, 10e-6, 8, 3, Some(true));
         run.disks[0].write_per_s = Some(0.0);
@@ -297,7 +297,7 @@ fn a_limit_of_a_control_group_bounds_the_rate_by_the_reads() {
 }
 
 #[test]
-fn writes_that_may_be_those_of_the_kernel_bound_nothing_and_are_told() {
+fn possible_kernel_writes_bound_nothing_and_are_reported() {
     let (mut sweep, found) = limited(2_000.0, 6_000.0, DiskCapacity::default());
     let unknown = found.unknown.expect("the writes are more than the reads");
     assert_eq!(unknown.reason, NoLimit::WritesLimited);
@@ -313,7 +313,7 @@ fn writes_that_may_be_those_of_the_kernel_bound_nothing_and_are_told() {
 }
 
 #[test]
-fn the_runs_of_a_search_saturate_a_disk_as_the_levels_of_a_sweep_do() {
+fn search_runs_saturate_a_disk_like_sweep_levels() {
     use crate::experiment::xmax;
     use dyno_record::experiment::{ClientsEnd, ClientsResult};
     let answer = |clients: &[u32], k: u32| {
@@ -363,7 +363,7 @@ fn the_runs_of_a_search_saturate_a_disk_as_the_levels_of_a_sweep_do() {
 }
 
 #[test]
-fn another_mixture_of_requests_or_the_same_queue_is_no_plateau() {
+fn other_request_mix_or_same_queue_is_not_a_plateau() {
     let is_known = |change: fn(&mut [&mut DiskFigures])| {
         let mut sweep = sweep(&up_to(32), 10e-6, 4, 1, Some(true));
         let runs = sweep.points.iter_mut();
@@ -406,7 +406,7 @@ fn plateau(levels: [(f64, f64); 3]) -> Vec<Figures> {
 }
 
 #[test]
-fn a_plateau_needs_twice_the_queue_and_its_limit_is_the_highest_level() {
+fn plateau_needs_twice_the_queue_and_limits_at_highest_level() {
     let most = |levels| {
         let clients = (CLIENTS, &["8", "16", "32"][..]);
         let mut sweep = answered(experiment(clients, plateau(levels)));
@@ -457,7 +457,7 @@ fn of_several_devices_the_one_that_is_used_most_limits() {
 }
 
 #[test]
-fn the_busy_time_of_a_disk_that_serves_several_explains_no_difference() {
+fn busy_time_of_a_parallel_disk_explains_no_difference() {
     use crate::experiment::demands::ratios;
     let pair = |kind| {
         let runs = [run(8, 10e-6, 1, 5, kind), run(8, 10e-6, 1, 6, kind)];

@@ -29,7 +29,7 @@ const CALM: [Option<f64>; 2] = [Some(0.001), Some(0.0)];
 const TAKEN: [Option<f64>; 2] = [Some(0.0), Some(0.03)];
 
 #[test]
-fn a_pair_is_set_aside_for_either_of_its_runs_and_only_above_the_limit() {
+fn pair_is_set_aside_only_when_either_run_is_above_the_limit() {
     let experiment = pairs_with(&[
         CALM,
         TAKEN,
@@ -45,7 +45,7 @@ fn a_pair_is_set_aside_for_either_of_its_runs_and_only_above_the_limit() {
 }
 
 #[test]
-fn where_time_is_always_taken_half_of_the_pairs_count_all_the_same() {
+fn half_of_the_pairs_count_even_when_time_is_always_stolen() {
     let experiment = pairs_with(&[TAKEN; 9]);
     assert_eq!(numbers(&disturbed(&experiment, Some(0.01), 6)), [0, 1, 2]);
 }

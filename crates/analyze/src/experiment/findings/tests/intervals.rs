@@ -44,7 +44,7 @@ fn saturation_of(seed: u64) -> Figure {
 }
 
 #[test]
-fn n_star_holds_the_truth_as_often_as_it_says() {
+fn n_star_interval_has_its_stated_coverage() {
     let hits = (0..400).filter(|seed| {
         let found = saturation_of(seed * 7919 + 3);
         (found.low.unwrap()..=found.high.unwrap()).contains(&TRUE_SATURATION)
@@ -54,7 +54,7 @@ fn n_star_holds_the_truth_as_often_as_it_says() {
 }
 
 #[test]
-fn without_the_error_of_the_lone_client_n_star_has_no_interval_and_says_so() {
+fn n_star_has_no_interval_without_the_lone_clients_error() {
     let mut lone = figures(1, None, 8_000.0, 125.0);
     lone.response_mean_us = Figure::bare(125.0);
     let runs = vec![lone, figures(8, None, 18_800.0, 425.0)];
@@ -109,7 +109,7 @@ fn a_maximum_from_one_run_has_the_interval_of_that_run() {
 }
 
 #[test]
-fn demands_at_the_maximum_are_those_of_all_runs_that_count_and_of_no_others() {
+fn demands_at_the_maximum_come_from_all_and_only_counted_runs() {
     let run = |factor| dearer(figures(8, None, 18_800.0, 425.0), factor);
     let (elected, first, second) = (run(3.0), run(0.98), run(1.02));
     let best = [&elected, &first, &second];

@@ -76,7 +76,7 @@ pub(super) fn lucky() -> Experiment {
 }
 
 #[test]
-fn a_slower_version_is_explained_by_the_cpu_time_that_it_needs_more() {
+fn slower_version_is_explained_by_its_extra_cpu_time() {
     let mut experiment = drifting(0.9, 1.1);
     let found = row(&mut experiment);
     let rate = found.comparisons[0];
@@ -119,7 +119,7 @@ fn a_slower_version_is_explained_by_the_cpu_time_that_it_needs_more() {
 }
 
 #[test]
-fn a_demand_that_moves_the_other_way_or_too_little_explains_nothing() {
+fn demand_with_opposite_or_small_change_explains_nothing() {
     // Slower, although it needs less.
     let mut other_way = drifting(0.9, 0.9);
     assert_eq!(row(&mut other_way).explanation, Some(Explanation::NoDemand));
@@ -133,7 +133,7 @@ fn a_demand_that_moves_the_other_way_or_too_little_explains_nothing() {
 }
 
 #[test]
-fn what_cannot_be_told_from_the_base_is_not_explained_but_a_demand_that_differs_is_named() {
+fn indistinct_level_is_unexplained_but_its_demand_is_named() {
     let mut experiment = lucky();
     assert_eq!(row(&mut experiment).explanation, None);
     let sentence = the(&experiment, "level-not-told-apart");
@@ -148,7 +148,7 @@ fn what_cannot_be_told_from_the_base_is_not_explained_but_a_demand_that_differs_
 }
 
 #[test]
-fn a_server_that_was_not_watched_explains_nothing() {
+fn unwatched_server_explains_nothing() {
     let mut experiment = drifting(0.9, 1.1);
     let server = resource_name(ResourceKind::ServerCpu);
     for point in &mut experiment.points {
@@ -177,7 +177,7 @@ fn a_server_that_was_not_watched_explains_nothing() {
 }
 
 #[test]
-fn one_round_rests_on_the_windows_of_its_runs_and_says_so() {
+fn single_round_uses_run_windows_and_states_it() {
     let mut experiment = versions(&[[(10_000.0, 80e-6), (9_000.0, 90e-6)]]);
     let found = row(&mut experiment);
     assert_eq!(found.comparisons[0].pairs, 1);
@@ -200,7 +200,7 @@ fn one_round_rests_on_the_windows_of_its_runs_and_says_so() {
 }
 
 #[test]
-fn without_a_base_nothing_is_relative_and_a_base_that_was_not_measured_is_none() {
+fn missing_or_unmeasured_base_gives_no_relative_results() {
     let mut experiment = drifting(0.9, 1.1);
     let again = |experiment: &Experiment| {
         analyze(experiment, &BTreeMap::new(), Resampling::seeded(1)).expect("there are points")

@@ -47,7 +47,7 @@ fn verdicts(experiment: &mut Experiment, law: Law) -> Vec<LawVerdict> {
 }
 
 #[test]
-fn bounds_n_star_and_network_know_what_clients_think() {
+fn bounds_n_star_and_network_include_think_time() {
     let mut experiment = measured(Some(THINK_S * 1e6));
     for law in [Law::RateBound, Law::ResponseBound] {
         let found = verdicts(&mut experiment, law);
@@ -69,7 +69,7 @@ fn bounds_n_star_and_network_know_what_clients_think() {
 }
 
 #[test]
-fn a_think_time_that_nobody_counted_would_break_a_bound() {
+fn uncounted_think_time_would_break_a_bound() {
     let mut experiment = measured(None);
     let found = verdicts(&mut experiment, Law::ResponseBound);
     assert!(found.contains(&LawVerdict::Broken), "{found:?}");
@@ -125,7 +125,7 @@ fn a_client_that_is_late_at_high_rates_lowers_no_bound() {
 }
 
 #[test]
-fn a_throttled_loop_has_no_bounds_as_its_waits_depend_on_the_level() {
+fn throttled_loop_has_no_bounds_as_its_waits_depend_on_level() {
     let runs = [1, 8, 32].map(|clients| {
         let think_us = f64::from(clients) * 1_000.0 - 130.0;
         Figures {

@@ -58,7 +58,7 @@ fn texts(answer: &XmaxAnswer) -> Vec<String> {
 }
 
 #[test]
-fn the_maximum_is_told_with_its_bound_and_what_was_sustained() {
+fn maximum_is_reported_with_its_bound_and_sustained_rate() {
     assert_eq!(
         texts(&answer()),
         [
@@ -87,7 +87,7 @@ fn a_maximum_of_the_client_is_not_called_x_max() {
 }
 
 #[test]
-fn an_error_that_is_not_known_is_said_to_be_so() {
+fn unknown_error_is_reported_as_unknown() {
     let mut answer = answer();
     let evidence = |answer: &XmaxAnswer| {
         let found = all(answer);

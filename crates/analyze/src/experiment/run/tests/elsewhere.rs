@@ -33,7 +33,7 @@ fn told_of(analysis: &RunAnalysis) -> (Vec<&str>, &str, String) {
 const MACHINE: &str = "all CPUs of the server's machine";
 
 #[test]
-fn all_that_a_machine_elsewhere_did_stands_for_its_server() {
+fn remote_machines_total_use_stands_for_its_server() {
     let operations = 48e-6 * 38_950.0 * WINDOWS as f64;
     let whole = of_machine(ResourceKind::ServerHostCpu, "db1", operations);
     let found = run_with(vec![whole.clone(), resource(ResourceKind::Disk, 1, 0.3)]);

@@ -121,7 +121,7 @@ fn comparisons(answer: &TuneAcrossAnswer, purpose: TunePurpose) -> usize {
 }
 
 #[test]
-fn settings_that_help_one_workload_each_are_good_for_both_together() {
+fn settings_that_each_help_one_workload_combine_for_both() {
     let answer = searched(3, &[MORE_THREADS, SHORTER_DELAY]);
     let [threads, delay] = [("threads", "16"), ("delay", "1")];
     assert_eq!(answer.winners[0].settings, named(&[threads]));
@@ -149,7 +149,7 @@ fn settings_that_help_one_workload_each_are_good_for_both_together() {
 }
 
 #[test]
-fn settings_that_help_one_workload_and_harm_the_other_are_good_for_none() {
+fn settings_slower_on_the_other_workload_are_good_for_none() {
     let answer = searched(5, &[MORE_THREADS, FEWER_THREADS]);
     assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
     assert_eq!(answer.winners[1].settings, named(&[("threads", "1")]));
@@ -161,7 +161,7 @@ fn settings_that_help_one_workload_and_harm_the_other_are_good_for_none() {
 }
 
 #[test]
-fn what_gains_in_the_mean_and_is_certainly_worse_on_one_workload_is_not_even_compared() {
+fn mean_gain_certainly_worse_on_one_workload_is_not_compared() {
     let a_little_fewer: Surface = |threads, _| -0.05 * threads;
     let answer = searched(5, &[MORE_THREADS, a_little_fewer]);
     assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
@@ -171,7 +171,7 @@ fn what_gains_in_the_mean_and_is_certainly_worse_on_one_workload_is_not_even_com
 }
 
 #[test]
-fn good_for_all_is_harmless_on_each_workload_and_better_in_the_mean() {
+fn good_for_all_is_harmless_on_each_and_better_on_average() {
     let effect = |log_ratio| {
         Effect::Compared(Comparison {
             log_ratio,
@@ -190,7 +190,7 @@ fn good_for_all_is_harmless_on_each_workload_and_better_in_the_mean() {
 }
 
 #[test]
-fn what_both_can_have_is_good_for_all_although_the_best_depends_on_the_workload() {
+fn shared_change_is_good_for_all_even_when_the_best_differs() {
     let second: Surface = |threads, delay| -0.15 * threads - 0.12 * delay;
     let answer = searched(7, &[MORE_THREADS, second]);
     let own = named(&[("threads", "1"), ("delay", "1")]);
@@ -218,7 +218,7 @@ fn one_answer_for_all_workloads_is_not_measured_again() {
 }
 
 #[test]
-fn a_gain_for_one_workload_that_costs_the_others_nothing_is_for_all() {
+fn gain_for_one_workload_at_no_cost_to_others_is_for_all() {
     let answer = searched(2, &[NOTHING, MORE_THREADS, NOTHING]);
     assert!(answer.winners[0].settings.is_empty());
     // What changes nothing is not measured.
@@ -235,7 +235,7 @@ fn a_gain_for_one_workload_that_costs_the_others_nothing_is_for_all() {
 }
 
 #[test]
-fn settings_that_do_harm_to_another_workload_are_named_and_not_for_all() {
+fn settings_failing_on_another_workload_are_named_not_for_all() {
     let of_each = [options(TuneGoal::Rate), options(TuneGoal::Rate)];
     let mut bench = Bench::new(4, &[MORE_THREADS, NOTHING]);
     bench.fails_from_threads = 16.0;
@@ -307,7 +307,7 @@ fn every_run_is_named_once(bench: &Bench, answer: &TuneAcrossAnswer) {
 }
 
 #[test]
-fn every_goal_is_judged_by_its_own_figure_and_in_its_own_direction() {
+fn every_goal_is_judged_by_its_own_figure_and_direction() {
     for goal in TuneGoal::ALL {
         let sign = if goal.larger_is_better() { 1.0 } else { -1.0 };
         let answer = searched_for(goal, 3, &[MORE_THREADS, SHORTER_DELAY]);
@@ -350,7 +350,7 @@ fn disturbed_runs_change_the_answer_for_no_workload() {
 }
 
 #[test]
-fn noise_is_neither_a_gain_for_all_nor_a_difference_between_workloads() {
+fn noise_is_neither_a_gain_for_all_nor_a_workload_difference() {
     let (mut gains, mut differences) = (0, 0);
     for seed in 0..20 {
         let flat = searched(seed, &[NOTHING, NOTHING]);
@@ -365,7 +365,7 @@ fn noise_is_neither_a_gain_for_all_nor_a_difference_between_workloads() {
 }
 
 #[test]
-fn the_time_is_for_the_searches_and_for_what_they_say_together() {
+fn time_budget_covers_searches_and_their_cross_comparison() {
     assert_eq!(budget_across(3600.0, 10.0, 1), budget(3600.0, 10.0));
     // An hour for each of two workloads: 300 runs and 60 for the settings of the other one and those for both.
     assert_eq!(budget_across(7200.0, 20.0, 2), budget(3000.0, 10.0));

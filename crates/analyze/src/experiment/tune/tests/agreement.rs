@@ -68,7 +68,7 @@ fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbCompa
 }
 
 #[test]
-fn the_search_and_ab_say_the_same_of_a_confirmation() {
+fn search_and_ab_agree_on_a_confirmation() {
     // The CPU time of the servers is no figure of `dyno ab`.
     for (goal, seed) in [TuneGoal::Rate, TuneGoal::P99]
         .into_iter()
@@ -92,7 +92,7 @@ fn the_search_and_ab_say_the_same_of_a_confirmation() {
 }
 
 #[test]
-fn a_second_run_that_finds_the_servers_warm_makes_the_search_no_less_certain_than_ab() {
+fn warm_second_run_leaves_search_as_certain_as_ab() {
     for seed in 0..5 {
         let (search, ab) = both(TuneGoal::Rate, 0.1, 0.2, seed);
         assert!(

@@ -90,7 +90,7 @@ impl Truth {
 }
 
 #[test]
-fn gain_that_is_ruled_out_is_there_in_one_of_twenty_searches_at_most() {
+fn ruled_out_gain_exists_in_at_most_one_of_20_searches() {
     let (mut found, mut claimed, mut wrong) = (0, 0, Vec::new());
     for seed in 0..SEARCHES {
         let mut truth = Truth::new(seed);

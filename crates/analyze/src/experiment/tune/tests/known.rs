@@ -80,7 +80,7 @@ fn three_of_eight_settings_that_count_are_found_and_no_others() {
 }
 
 #[test]
-fn where_none_of_eight_settings_counts_no_gain_is_told() {
+fn no_gain_is_reported_when_none_of_eight_settings_counts() {
     let told = (0..20).filter(|seed| {
         let answer = search(&known(*seed, 16), flat);
         // It is told what would have been seen, whether or not that is of interest.

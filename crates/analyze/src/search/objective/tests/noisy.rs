@@ -90,7 +90,7 @@ fn batch(spread: f64) -> Batch {
 }
 
 #[test]
-fn the_interval_holds_the_boundary_as_often_as_it_says_and_searches_agree() {
+fn interval_has_its_stated_coverage_and_searches_agree() {
     // Spread, most runs of a search on average, and how often three searches agree; see docs/experiments.md.
     for (spread, most_runs, least_agreement) in [
         (0.02, 22.0, 0.99),
@@ -110,7 +110,7 @@ fn the_interval_holds_the_boundary_as_often_as_it_says_and_searches_agree() {
 }
 
 #[test]
-fn searches_of_a_boundary_that_chance_hides_say_that_it_is_not_known_to_within_the_resolution() {
+fn search_reports_a_wide_interval_when_chance_hides_boundary() {
     let mut server = Noisy::seeded(1, 1500.0, 0.3);
     let (found, measurements) = search(usual(), |rate| server.keeps(rate));
     assert_eq!(
@@ -136,7 +136,7 @@ fn a_drift_of_the_bench_ends_with_a_rate_between_its_ends() {
 }
 
 #[test]
-fn one_run_that_has_nothing_to_do_with_the_rate_is_outvoted() {
+fn run_unrelated_to_the_rate_is_outvoted() {
     for outlier in 1..12 {
         let mut number = 0;
         let mut server = Noisy::seeded(outlier, 1500.0, 0.02);
@@ -181,7 +181,7 @@ const MEASURED: [(i32, bool); 24] = [
 ];
 
 #[test]
-fn runs_of_a_noisy_bench_leave_a_wide_interval_and_say_how_wide_the_boundary_is() {
+fn noisy_runs_leave_a_wide_interval_and_show_boundary_width() {
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
         start_rate_per_s: 7408.38,
         max_rate_per_s: 22_000.0,

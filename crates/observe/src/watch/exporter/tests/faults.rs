@@ -19,21 +19,22 @@ fn reason(answer: Answer) -> String {
 
 #[test]
 fn a_status_that_is_not_200_is_reported() {
-    let answer = response("500 Internal Server Error", "text/plain", "a 1\n");
-    assert_eq!(
-        reason(answer),
-        "it answered with status 500 Internal Server Error"
-    );
-    let answer = response("404 Not Found", "text/plain", "a 1\n");
-    assert_eq!(reason(answer), "it answered with status 404 Not Found");
+    for status in ["500 Internal Server Error", "404 Not Found"] {
+        let reason = reason(response(status, "text/plain", "a 1\n"));
+        assert!(reason.ends_with(&format!("status {status}")), "{reason}");
+    }
 }
 
 #[test]
 fn a_page_is_not_metrics() {
-    let expected =
-        "it answered with a page instead of metrics; is `/metrics` missing at the end of the URL?";
-    assert_eq!(reason(response("200 OK", "text/html", "welcome")), expected);
-    assert_eq!(reason(metrics("\n<!DOCTYPE html>\n")), expected);
+    for page in [
+        response("200 OK", "text/html", "welcome"),
+        metrics("\n<!DOCTYPE html>\n"),
+    ] {
+        let reason = reason(page);
+        assert!(reason.contains("a page"), "{reason}");
+        assert!(reason.contains("`/metrics`"), "{reason}");
+    }
 }
 
 #[test]
@@ -41,11 +42,13 @@ fn garbage_and_nothing_are_not_metrics() {
     let garbage = metrics(
         "\u{1b}[31mhello there, this is a long line that goes on and on until it is cut off\n",
     );
-    let expected =
-        "its answer is not metrics: `?[31mhello there, this is a long line that goes on and on un`";
-    assert_eq!(reason(garbage), expected);
-    assert_eq!(reason(metrics("")), "its answer has no metrics");
-    assert_eq!(reason(metrics("# EOF\n")), "its answer has no metrics");
+    let quoted = "`?[31mhello there, this is a long line that goes on and on un`";
+    let found = reason(garbage);
+    assert!(found.ends_with(quoted), "{found}");
+    for empty in ["", "# EOF\n"] {
+        let found = reason(metrics(empty));
+        assert!(found.ends_with("no metrics"), "{found}");
+    }
 }
 
 #[test]
@@ -55,8 +58,13 @@ fn some_lines_that_cannot_be_read_do_not_hide_the_others() {
         .read(1.0)
         .expect("a line is good");
     assert_values(&reported, &[("exporter.a", 1.0)]);
-    let reason = "2 lines cannot be read, such as `b x`".to_owned();
-    assert_eq!(reported.missing, [("text", Health::Degraded { reason })]);
+    let [("text", Health::Degraded { reason })] = &reported.missing[..] else {
+        panic!("{:?}", reported.missing);
+    };
+    assert!(
+        reason.contains("2 lines") && reason.contains("`b x`"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -64,19 +72,21 @@ fn an_answer_without_end_is_cut_off() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n";
     let body = "a_metric_with_a_name 1\n".repeat(400_000);
     let answer = Answer::Bytes([head.as_bytes(), body.as_bytes()].concat());
-    assert_eq!(reason(answer), "its answer is longer than 8 MiB");
+    let reason = reason(answer);
+    assert!(reason.contains("8 MiB"), "{reason}");
 }
 
 #[test]
-fn a_silent_exporter_is_given_up_and_a_half_answer_is_none() {
-    assert_eq!(reason(Answer::Silence), "no answer within 2 s");
+fn silent_exporter_and_half_an_answer_are_errors() {
+    let silence = reason(Answer::Silence);
+    assert!(silence.contains("within 2 s"), "{silence}");
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\na 1\n";
     let reported = reason(Answer::Bytes(half.into()));
     assert!(!reported.is_empty());
 }
 
 #[test]
-fn an_exporter_that_is_not_there_refuses() {
+fn refused_connection_names_the_address() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     drop(listener);
@@ -97,7 +107,7 @@ fn an_encrypted_address_is_not_read_in_plain_text() {
 }
 
 #[test]
-fn a_request_names_what_it_wants_and_the_answer_may_come_in_chunks() {
+fn request_names_its_formats_and_chunked_answers_are_read() {
     let chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
                    3\r\na 1\r\n3\r\n2\nb\r\n3\r\n 3\n\r\n0\r\n\r\n";
     let server = Server::start(vec![Answer::Bytes(chunked.into())]);
@@ -222,7 +232,7 @@ fn samples_that_were_taken_long_ago_are_missing() {
 }
 
 #[test]
-fn totals_that_were_not_renewed_are_no_idle_time() {
+fn totals_that_were_not_renewed_do_not_count_as_idle_time() {
     let mut reader = ExporterReader::new("x".to_owned());
     let mut read = |at_s: f64, n: u32, taken_s: u32| {
         let text = format!("requests_total {n} {taken_s}\n");

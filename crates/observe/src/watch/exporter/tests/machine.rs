@@ -206,7 +206,7 @@ fn idle_time_that_goes_back_has_not_grown() {
 }
 
 #[test]
-fn parts_that_the_exporter_does_not_tell_are_missing() {
+fn parts_that_the_exporter_does_not_report_are_missing() {
     let reported = read_all(&["node_load1 1\nnode_procs_running 2\n"]);
     let parts: Vec<&str> = reported[0].missing.iter().map(|(part, _)| *part).collect();
     let expected = [
@@ -222,7 +222,7 @@ fn parts_that_the_exporter_does_not_tell_are_missing() {
         "temperature",
     ];
     assert_eq!(parts, expected);
-    let reason = reported[0].missing[1].1.reason();
-    let expected = "the exporter does not report `node_pressure_cpu_waiting_seconds_total`";
-    assert_eq!(reason, Some(expected));
+    let reason = reported[0].missing[1].1.reason().expect("it has one");
+    let part = "`node_pressure_cpu_waiting_seconds_total`";
+    assert!(reason.contains(part), "{reason}");
 }

@@ -170,7 +170,7 @@ fn a_process_that_is_moved_has_the_limits_of_its_new_groups() {
 }
 
 #[test]
-fn what_cannot_be_seen_or_understood_is_reported() {
+fn unreadable_cgroup_files_are_reported() {
     let mut watched = Watched::new("1 0 0:1 / / rw - ext4 /dev/vda rw\n", "0::/a\n");
     let reported = watched.read(1.0);
     assert!(reported.values.is_empty());
@@ -188,7 +188,7 @@ fn what_cannot_be_seen_or_understood_is_reported() {
 }
 
 #[test]
-fn a_process_without_limits_has_none() {
+fn process_without_limits_reports_none() {
     let no_limit = "9223372036854771712\n";
     let mut watched = Watched::new(ONE, "3:blkio:/\n2:memory:/\n1:cpu:/\n")
         .with("cg/cpu/cpu.cfs_quota_us", "-1\n")

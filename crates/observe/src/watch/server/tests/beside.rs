@@ -28,7 +28,7 @@ fn of_set(members: Vec<Document>) -> Reported {
 }
 
 #[test]
-fn lag_is_the_time_between_what_the_primary_and_a_member_applied_last() {
+fn lag_compares_last_applied_times_of_primary_and_member() {
     let mut down = member("c:1", 8, 0);
     down.insert("health", 0.0);
     let reported = of_set(vec![
@@ -57,7 +57,7 @@ fn lag_is_the_time_between_what_the_primary_and_a_member_applied_last() {
 }
 
 #[test]
-fn before_4_4_lag_is_in_whole_seconds_and_without_a_primary_there_is_none() {
+fn lag_is_whole_seconds_before_4_4_and_needs_a_primary() {
     let old = |name, state, behind_ms| {
         let mut member = member(name, state, behind_ms);
         member.remove("lastAppliedWallTime");
@@ -71,18 +71,17 @@ fn before_4_4_lag_is_in_whole_seconds_and_without_a_primary_there_is_none() {
 }
 
 #[test]
-fn a_server_outside_a_replica_set_is_asked_once_even_by_the_old_name() {
+fn standalone_server_is_asked_for_its_set_once() {
     let (mut source, asked) = source(|name, _| match name {
         "serverStatus" => Ok(up()),
         "isMaster" => Ok(doc! { "ismaster": true }),
         _ => refused(59, "no such command"),
     });
     let reported = source.read(1.0).expect("it answers");
-    let reason = "the server is not a member of a replica set".to_owned();
-    assert_eq!(
-        missing(&reported, "replication"),
-        Some(&Health::Unsupported { reason })
-    );
+    let Some(Health::Unsupported { reason }) = missing(&reported, "replication") else {
+        panic!("{:?}", reported.missing);
+    };
+    assert!(reason.contains("replica set"), "{reason}");
     source.read(2.0).expect("it answers");
     let asked = asked.lock().unwrap();
     let names: Vec<&str> = asked
@@ -102,7 +101,7 @@ fn a_server_outside_a_replica_set_is_asked_once_even_by_the_old_name() {
 }
 
 #[test]
-fn a_refusal_to_tell_the_state_of_the_set_is_a_fault_if_it_is_about_rights() {
+fn refused_set_status_is_a_fault_only_for_missing_rights() {
     for (code, is_fault) in [(13, true), (76, false), (94, false), (59, false)] {
         let (mut source, asked) = source(move |name, _| match name {
             "serverStatus" => Ok(up()),
@@ -124,7 +123,7 @@ fn a_refusal_to_tell_the_state_of_the_set_is_a_fault_if_it_is_about_rights() {
 }
 
 #[test]
-fn a_connection_that_is_lost_after_the_status_costs_only_the_rest() {
+fn lost_connection_after_the_status_costs_only_the_rest() {
     let (mut source, asked) = source(|name, _| match name {
         "serverStatus" => Ok(up()),
         "hello" => Ok(doc! { "setName": "rs0" }),
@@ -200,12 +199,12 @@ fn a_log_that_was_begun_anew_gives_no_count() {
 }
 
 #[test]
-fn a_log_that_cannot_be_counted_in_is_unsupported_and_not_asked_for_again() {
+fn uncountable_log_is_unsupported_and_asked_for_once() {
     for (answer, part) in [
-        (doc! { "log": ["{}"] }, "how many lines"),
+        (doc! { "log": ["{}"] }, "many lines"),
         (
             doc! { "totalLinesWritten": 3, "log": ["2020-01-01T10:00:00.000+0000 I  COMMAND  [conn1] command a.b 101ms"] },
-            "before MongoDB 4.4",
+            "MongoDB 4.4",
         ),
         (doc! { "totalLinesWritten": 3 }, "no `log`"),
     ] {

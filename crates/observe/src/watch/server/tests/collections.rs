@@ -71,7 +71,7 @@ fn where_the_command_is_gone_the_stage_is_asked() {
 }
 
 #[test]
-fn what_is_not_reported_is_absent_and_an_empty_collection_has_no_mean() {
+fn unreported_sizes_are_absent_and_empty_ones_have_no_mean() {
     let (found, _) = statistics(|_, _| Ok(doc! { "count": 0, "size": 0, "ok": 1.0 }));
     let expected = CollectionStatistics {
         data_bytes: Some(0),
@@ -83,8 +83,12 @@ fn what_is_not_reported_is_absent_and_an_empty_collection_has_no_mean() {
 #[test]
 fn a_refusal_is_reported_with_its_text() {
     let (found, asked) = statistics(|_, _| refused(13, "not authorized on ycsb"));
-    let reason = "`collStats` was refused with error 13: not authorized on ycsb".to_owned();
-    assert_eq!(found, Err(Health::Failed { reason }));
+    let Err(Health::Failed { reason }) = &found else {
+        panic!("{found:?}");
+    };
+    for part in ["`collStats`", "13: not authorized on ycsb"] {
+        assert!(reason.contains(part), "{reason}");
+    }
     assert_eq!(asked.lock().unwrap().len(), 1);
     let (found, _) = statistics(|_, _| refused(59, "no such command"));
     assert!(matches!(found, Err(Health::Unsupported { .. })));

@@ -171,18 +171,15 @@ fn two_readings_of_4_4_give_every_area_its_values() {
 }
 
 #[test]
-fn what_a_version_lacks_is_reported_once() {
+fn fields_that_a_version_lacks_are_reported_once() {
     let mut source = source_of(vec![of_4_4(1), of_4_4(2)]);
     let first = source.read(1.0).expect("it answers");
-    let unsupported = |reason: &str| Health::Unsupported {
-        reason: reason.to_owned(),
+    let Some(Health::Unsupported { reason }) = missing(&first, "asserts") else {
+        panic!("{:?}", first.missing);
     };
-    assert_eq!(
-        missing(&first, "asserts"),
-        Some(&unsupported(
-            "not in `serverStatus`: the fields for `tripwire_per_s`"
-        ))
-    );
+    for part in ["`serverStatus`", "`tripwire_per_s`"] {
+        assert!(reason.contains(part), "{reason}");
+    }
     assert_eq!(missing(&first, "cache"), None);
     let second = source.read(2.0).expect("it answers");
     assert_eq!(second.missing, []);
@@ -282,15 +279,19 @@ fn a_router_has_no_storage_and_says_so_without_zeros() {
     };
     let mut source = source_of(vec![router]);
     let reported = source.read(1.0).expect("it answers");
-    let expected = "`wiredTiger.cache` is not in `serverStatus`".to_owned();
-    assert_eq!(
-        missing(&reported, "cache"),
-        Some(&Health::Unsupported { reason: expected })
-    );
-    let expected =
-        "`wiredTiger.concurrentTransactions` or `queues.execution` is not in `serverStatus`";
-    let tickets = missing(&reported, "tickets").and_then(Health::reason);
-    assert_eq!(tickets, Some(expected));
+    for (part, section) in [
+        ("cache", "`wiredTiger.cache`"),
+        (
+            "tickets",
+            "`wiredTiger.concurrentTransactions` or `queues.execution`",
+        ),
+    ] {
+        let Some(Health::Unsupported { reason }) = missing(&reported, part) else {
+            panic!("{part}: {:?}", reported.missing);
+        };
+        assert!(reason.starts_with(section), "{reason}");
+        assert!(reason.contains("`serverStatus`"), "{reason}");
+    }
     assert_eq!(missing(&reported, "connections"), None);
     let groups: Vec<&str> = reported.values.iter().map(|(id, _)| id.group()).collect();
     assert_eq!(
@@ -316,7 +317,7 @@ fn after_a_restart_all_totals_are_first_ones() {
 }
 
 #[test]
-fn a_young_server_that_was_started_again_while_nobody_could_ask_is_noticed() {
+fn restart_during_an_outage_is_noticed_on_a_young_server() {
     let of = |uptime_ms: i64, inserts: i64| {
         let mut answer = of_4_4(1);
         answer.insert("uptimeMillis", uptime_ms);
@@ -335,16 +336,15 @@ fn a_young_server_that_was_started_again_while_nobody_could_ask_is_noticed() {
 }
 
 #[test]
-fn a_server_that_may_not_be_asked_failed_and_one_that_does_not_know_it_is_unsupported() {
+fn forbidden_status_failed_and_unknown_status_is_unsupported() {
     let (mut source, asked) = source(|_, _| refused(13, "not authorized on admin"));
     let health = source.read(1.0).expect_err("it is refused");
-    let expected = "`serverStatus` was refused with error 13: not authorized on admin";
-    assert_eq!(
-        health,
-        Health::Failed {
-            reason: expected.to_owned()
-        }
-    );
+    let Health::Failed { reason } = &health else {
+        panic!("{health:?}");
+    };
+    for part in ["`serverStatus`", "13: not authorized on admin"] {
+        assert!(reason.contains(part), "{reason}");
+    }
     let of_status = |(_, command): &&(String, Document)| command.contains_key("serverStatus");
     let asked = asked.lock().unwrap();
     assert_eq!(asked.iter().filter(of_status).count(), 1);
@@ -354,7 +354,7 @@ fn a_server_that_may_not_be_asked_failed_and_one_that_does_not_know_it_is_unsupp
 }
 
 #[test]
-fn sections_of_no_use_are_switched_off_unless_the_server_minds() {
+fn useless_sections_are_disabled_unless_the_server_objects() {
     let (mut source, asked) = source(|name, command| match name {
         "serverStatus" if command.len() > 1 => refused(40415, "field 'locks' is unknown"),
         "serverStatus" => Ok(of_8_0(1)),
@@ -382,7 +382,7 @@ fn sections_of_no_use_are_switched_off_unless_the_server_minds() {
 }
 
 #[test]
-fn a_lost_connection_is_an_outage_and_the_next_difference_spans_it() {
+fn lost_connection_is_an_outage_that_the_next_rate_spans() {
     let mut answers = vec![Ok(of_4_4(1)), lost(), Ok(of_4_4(3))].into_iter();
     let (mut source, _) = source(move |name, _| match name {
         "serverStatus" => answers.next().expect("an answer for each reading"),
@@ -397,7 +397,7 @@ fn a_lost_connection_is_an_outage_and_the_next_difference_spans_it() {
 }
 
 #[test]
-fn an_answer_with_nothing_that_is_known_is_not_a_reading() {
+fn answer_without_known_fields_is_not_a_reading() {
     let mut source = source_of(vec![doc! { "ok": 1.0, "compression": "none" }]);
     let health = source.read(1.0).expect_err("there is nothing in it");
     assert!(matches!(health, Health::Degraded { .. }), "{health:?}");

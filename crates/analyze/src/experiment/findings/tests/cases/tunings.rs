@@ -267,7 +267,7 @@ fn half_as_many_again() -> Comparison {
 }
 
 #[test]
-fn shorter_waits_are_told_where_they_are_certain_and_no_demand_explains_the_gain() {
+fn certain_shorter_waits_are_named_when_no_demand_explains_gain() {
     let said = |change: fn(&mut AbAnswer)| {
         let mut experiment = waiting_less();
         change(compared(&mut experiment));

@@ -33,7 +33,7 @@ fn half_writes(disk: &mut DiskFigures) {
 }
 
 #[test]
-fn a_device_that_reads_and_writes_at_once_has_no_bound_below_what_it_can_do() {
+fn bound_of_mixed_reads_and_writes_is_not_below_device_ability() {
     // Each alone 8,000 per second: both at once, or 8,000 of both together.
     let (mut sweep, found) = measured(10e-6, Some(8e3), Some(8e3), half_writes);
     let limit = found.known.expect("it was measured");
@@ -109,7 +109,7 @@ fn flushes_were_not_measured_and_leave_the_limit_open() {
 }
 
 #[test]
-fn flushes_that_were_measured_are_known_not_to_limit_where_they_are_few() {
+fn few_measured_flushes_are_known_not_to_limit() {
     // Of what it can do alone it did 1/16 of reads and writes, and this share of flushes.
     let flushing = |share: f64| {
         move |disk: &mut DiskFigures| {
@@ -149,7 +149,7 @@ fn flushes_that_were_measured_are_known_not_to_limit_where_they_are_few() {
 }
 
 #[test]
-fn what_was_measured_in_part_is_the_least_that_is_needed() {
+fn partly_measured_capacity_is_a_lower_limit_of_the_demand() {
     let (mut sweep, found) = measured(10e-6, Some(4e3), None, half_writes);
     let bound = answer(&mut sweep).bound_per_s.expect("reads are known");
     assert!((bound.value / 8e3 - 1.0).abs() < 0.01, "{bound:?}");
@@ -162,7 +162,7 @@ fn what_was_measured_in_part_is_the_least_that_is_needed() {
 }
 
 #[test]
-fn the_levels_show_what_no_capacity_has() {
+fn levels_show_a_limit_that_no_capacity_states() {
     let mut sweep = sweep(&up_to(32), 10e-6, 4, 1, Some(true));
     let runs = sweep.points.iter_mut();
     for run in runs.filter_map(|point| point.figures.as_mut()) {
