@@ -401,7 +401,7 @@ fn killed_sweep_resumes_only_with_its_own_plan() {
     std::fs::write(bench.path("x/plan.toml"), other).unwrap();
     resume(2).says("`plan.toml`").says("hint: ");
     std::fs::write(bench.path("x/plan.toml"), format!("{plan}\nfuture = 1\n")).unwrap();
-    resume(2).says("`future`").says("hint: ");
+    resume(2).says("`observe.future`").says("hint: ");
     std::fs::remove_file(bench.path("x/plan.toml")).unwrap();
     resume(3).says("plan.toml").says("hint: ");
     std::fs::write(bench.path("x/plan.toml"), &plan).unwrap();
