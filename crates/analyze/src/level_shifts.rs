@@ -181,8 +181,8 @@ pub fn level_shifts(
     let values = scale.forth(series);
     let found = best_description(&values, scale, settings);
     Ok(LevelChanges {
-        shifts: told_shifts(&found, series, settings),
-        drift: told_drift(&found, &values, scale, settings),
+        shifts: reported_shifts(&found, series, settings),
+        drift: reported_drift(&found, &values, scale, settings),
     })
 }
 
@@ -252,7 +252,7 @@ fn best_description(values: &[f64], scale: Scale, settings: LevelShiftSettings) 
     let mut number = 0;
     all.retain(|one| {
         number += 1;
-        number == 1 || told_drift(one, values, scale, settings).is_some()
+        number == 1 || reported_drift(one, values, scale, settings).is_some()
     });
     let best = best_of(&all);
     all.swap_remove(best)
@@ -270,14 +270,14 @@ fn best_of(all: &[Description]) -> usize {
     best.unwrap_or_default()
 }
 
-fn told_shifts(
+fn reported_shifts(
     found: &Description,
     series: &[f64],
     settings: LevelShiftSettings,
 ) -> Vec<LevelShift> {
     let ranges = found.levels.ranges();
     let sides = ranges.windows(2);
-    let told = |(change, sides): (&levels::Change, &[Range<usize>])| {
+    let reported = |(change, sides): (&levels::Change, &[Range<usize>])| {
         let (before, after) = if found.slope == Slope::default() {
             (sides[0].clone(), sides[1].clone())
         } else {
@@ -298,7 +298,13 @@ fn told_shifts(
             p_value_ratio: change.p_value,
         }
     };
-    found.levels.changes().iter().zip(sides).map(told).collect()
+    found
+        .levels
+        .changes()
+        .iter()
+        .zip(sides)
+        .map(reported)
+        .collect()
 }
 
 /// The windows on both sides of a change that are nearest to it.
@@ -308,7 +314,7 @@ fn beside(before: &Range<usize>, after: &Range<usize>) -> (Range<usize>, Range<u
     (last, first)
 }
 
-fn told_drift(
+fn reported_drift(
     found: &Description,
     values: &[f64],
     scale: Scale,
@@ -322,10 +328,10 @@ fn told_drift(
         over_series_ratio: over((values.len() - 1) as f64),
         p_value_ratio,
     };
-    let is_told = drift.p_value_ratio <= settings.false_alarm_ratio * DRIFT_SHARE
+    let is_reported = drift.p_value_ratio <= settings.false_alarm_ratio * DRIFT_SHARE
         && drift.over_series_ratio.abs() >= settings.least_ratio
         && drift.per_hour_ratio.is_finite();
-    is_told.then_some(drift)
+    is_reported.then_some(drift)
 }
 
 #[cfg(test)]

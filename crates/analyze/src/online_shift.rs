@@ -194,8 +194,9 @@ impl OnlineShift {
         let mut since = self.recent.iter().skip(self.recent.len() - since);
         let first = since.next()?;
         let after = median(since.chain([first]).map(|window| window.value))?;
-        let is_told = (after - before).abs() >= self.least_ratio * before.abs() && after != before;
-        is_told.then(|| Alarm {
+        let is_reported =
+            (after - before).abs() >= self.least_ratio * before.abs() && after != before;
+        is_reported.then(|| Alarm {
             index_of_change: first.number,
             raised_after: self.pushed,
             before,

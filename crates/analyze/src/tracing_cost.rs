@@ -29,7 +29,7 @@ pub enum Doubt {
 
 impl TracingCost {
     /// Why it is not the cost; `None` if it is.
-    pub fn doubt(&self) -> Option<Doubt> {
+    pub fn caveat(&self) -> Option<Doubt> {
         match self.interval {
             None => Some(Doubt::OnePair),
             Some((low, _)) if low > 0.0 => None,
@@ -90,12 +90,12 @@ mod tests {
 
     #[test]
     fn a_cost_is_known_if_it_is_larger_than_the_noise() {
-        let doubt = |pairs: &[(f64, f64)]| cost(pairs).and_then(|cost| cost.doubt());
-        assert_eq!(doubt(&[(2.0, 1.0), (11.0, 5.0), (1.8, 1.0)]), None);
-        assert_eq!(doubt(&[(2.0, 1.0)]), Some(Doubt::OnePair));
-        assert_eq!(doubt(&[(2.0, 1.0), (0.6, 1.0)]), Some(Doubt::Noise));
+        let caveat = |pairs: &[(f64, f64)]| cost(pairs).and_then(|cost| cost.caveat());
+        assert_eq!(caveat(&[(2.0, 1.0), (11.0, 5.0), (1.8, 1.0)]), None);
+        assert_eq!(caveat(&[(2.0, 1.0)]), Some(Doubt::OnePair));
+        assert_eq!(caveat(&[(2.0, 1.0), (0.6, 1.0)]), Some(Doubt::Noise));
         let shorter = [(0.5, 1.0), (0.51, 1.0), (0.49, 1.0)];
-        assert_eq!(doubt(&shorter), Some(Doubt::Shorter));
+        assert_eq!(caveat(&shorter), Some(Doubt::Shorter));
     }
 
     #[test]

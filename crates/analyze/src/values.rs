@@ -71,6 +71,6 @@ pub(crate) fn exact(value: f64) -> Number {
 
 /// Statements with their codes and values, for the assertions of tests.
 #[cfg(test)]
-pub(crate) fn told(statements: &[dyno_record::statement::Statement]) -> Vec<String> {
+pub(crate) fn reported(statements: &[dyno_record::statement::Statement]) -> Vec<String> {
     statements.iter().map(ToString::to_string).collect()
 }

@@ -85,9 +85,9 @@ impl Observer for Annotator {
         if self.gave_up || !is_whole {
             return Ok(());
         }
-        let course = saved.analysis.as_ref();
-        let course = course.and_then(|analysis| analysis.course.as_ref());
-        let changes = course.map_or(&[][..], |course| &course.changes);
+        let timeline = saved.analysis.as_ref();
+        let timeline = timeline.and_then(|analysis| analysis.timeline.as_ref());
+        let changes = timeline.map_or(&[][..], |timeline| &timeline.changes);
         if let Err(reason) = self.post(&plan, &annotations::all(run, changes)?) {
             self.gave_up = true;
             let place = run.directory.display();

@@ -41,7 +41,7 @@ struct Phase {
     failed: u64,
     plain_at_s: f64,
     /// The rate so far.
-    course: RateHistory,
+    timeline: RateHistory,
     /// Since the last line.
     recent: Recent,
 }
@@ -149,7 +149,7 @@ impl Phase {
             done: 0,
             failed: 0,
             plain_at_s: 0.0,
-            course: RateHistory::default(),
+            timeline: RateHistory::default(),
             recent: Recent {
                 done: 0,
                 seconds: 0.0,
@@ -177,7 +177,7 @@ impl Phase {
         self.failed += interval.counts.failed;
         self.recent.done += done;
         self.recent.seconds += seconds;
-        self.course.add(done as f64, seconds);
+        self.timeline.add(done as f64, seconds);
         for operation in &interval.operations {
             // All latency histograms have the same bounds, so adding cannot fail.
             let _ = self.recent.response.add(&operation.response);
@@ -209,9 +209,9 @@ impl Phase {
             }
             (None, None) => Quantity::seconds(self.elapsed_s).brief().to_string(),
         }];
-        let course = self.course.per_s();
-        let bars = match course.len() {
-            count if count >= FEWEST_BARS => format!("{} ", sparkline(&course, BARS)),
+        let timeline = self.timeline.per_s();
+        let bars = match timeline.len() {
+            count if count >= FEWEST_BARS => format!("{} ", sparkline(&timeline, BARS)),
             _ => String::new(),
         };
         parts.push(format!(

@@ -42,8 +42,8 @@ impl Context<'_> {
     }
 
     /// Tells a person of a reason to doubt what is measured.
-    pub fn doubt(&self, doubt: &Statement) {
-        self.observer.doubt(doubt);
+    pub fn caveat(&self, caveat: &Statement) {
+        self.observer.caveat(caveat);
     }
 }
 
@@ -68,16 +68,16 @@ mod tests {
 
     #[test]
     fn long_operations_are_announced_and_short_ones_are_not() {
-        let told = AtomicBool::new(false);
-        let note = || told.store(true, Ordering::Relaxed);
+        let reported = AtomicBool::new(false);
+        let note = || reported.store(true, Ordering::Relaxed);
         assert_eq!(noting_after(Duration::from_secs(60), note, || 7), 7);
-        assert!(!told.load(Ordering::Relaxed));
-        let is_told = || {
-            while !told.load(Ordering::Relaxed) {
+        assert!(!reported.load(Ordering::Relaxed));
+        let is_reported = || {
+            while !reported.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
         };
-        noting_after(Duration::from_millis(1), note, is_told);
-        assert!(told.load(Ordering::Relaxed));
+        noting_after(Duration::from_millis(1), note, is_reported);
+        assert!(reported.load(Ordering::Relaxed));
     }
 }

@@ -386,7 +386,7 @@ impl DeploymentUnderTest {
     pub fn stop_and_tell(self, context: Context<'_>) -> Result<(), Error> {
         let (stopped, caveats) = self.stop();
         for caveat in caveats {
-            context.doubt(&caveat.statement);
+            context.caveat(&caveat.statement);
         }
         stopped
     }

@@ -3,13 +3,13 @@
 
 pub mod ab;
 pub mod axes;
-pub mod campaign;
 mod clock;
 pub mod folder;
 mod hosts;
 pub mod objectives;
 mod points;
 pub mod request;
+pub mod runner;
 pub mod slo;
 pub mod suite;
 pub mod sweep;
@@ -22,7 +22,6 @@ use crate::error::{Error, Kind, OrFault};
 use crate::observer::{Observer, Shared};
 use crate::run::{observation, preflight};
 use crate::task;
-use campaign::Campaign;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
@@ -32,6 +31,7 @@ use dyno_record::sums;
 use folder::{ExperimentFolder, RUNS};
 use jiff::Timestamp;
 use request::{ExperimentOptions, ON_FLEET, PLAN_OF_B, Tasks, WhichPlan};
+use runner::ExperimentRunner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -127,10 +127,10 @@ pub fn run(
     let saved = tasks
         .iter()
         .try_for_each(|(which, task)| folder.save_plan(&which.file(), task));
-    let campaign =
-        saved.and_then(|()| Campaign::new(document, folder.clone(), tasks, options, context));
-    let mut campaign = campaign.inspect_err(|_| folder.discard())?;
-    perform(&mut campaign)
+    let runner = saved
+        .and_then(|()| ExperimentRunner::new(document, folder.clone(), tasks, options, context));
+    let mut runner = runner.inspect_err(|_| folder.discard())?;
+    perform(&mut runner)
 }
 
 /// Goes on with the experiment in a folder; of one that is complete the answer is found again. `uri` is the connection
@@ -209,8 +209,8 @@ pub fn resume(
         embedded,
         context,
     )?;
-    let mut campaign = Campaign::new(document, folder, tasks, &options, context)?;
-    perform(&mut campaign)
+    let mut runner = ExperimentRunner::new(document, folder, tasks, &options, context)?;
+    perform(&mut runner)
 }
 
 /// Refuses an experiment that was changed since it was finished: what follows from its runs would not be known to be theirs.
@@ -303,23 +303,23 @@ fn threads_option(which: &WhichPlan) -> String {
     }
 }
 
-fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
-    let result = match campaign.document.verb {
-        Verb::Sweep => sweep::run(campaign),
-        Verb::Xmax => xmax::run(campaign),
-        Verb::Slo => slo::run(campaign),
-        Verb::Ab => ab::run(campaign),
-        Verb::Suite => suite::run(campaign),
-        Verb::Tune => tune::run(campaign),
+fn perform(runner: &mut ExperimentRunner<'_>) -> Result<FinishedExperiment, Error> {
+    let result = match runner.document.verb {
+        Verb::Sweep => sweep::run(runner),
+        Verb::Xmax => xmax::run(runner),
+        Verb::Slo => slo::run(runner),
+        Verb::Ab => ab::run(runner),
+        Verb::Suite => suite::run(runner),
+        Verb::Tune => tune::run(runner),
     };
-    campaign.end(result)?;
-    let document = &campaign.document;
-    let all_are_set_aside = document.verb == Verb::Ab && ab::all_are_set_aside(campaign)?;
-    let tolerated = |point: &Point| campaign.tolerated_error_ratio(point);
+    runner.end(result)?;
+    let document = &runner.document;
+    let all_are_set_aside = document.verb == Verb::Ab && ab::all_are_set_aside(runner)?;
+    let tolerated = |point: &Point| runner.tolerated_error_ratio(point);
     Ok(FinishedExperiment {
         all_are_set_aside,
         failed_runs: failed_runs(document.verb, &document.points, tolerated)?,
-        folder: campaign.folder.path().to_owned(),
+        folder: runner.folder.path().to_owned(),
         document: document.clone(),
     })
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// What of a run is done at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum PhaseGroup {
     /// The load phase.
     Load,
     /// The warm-up and the measure phase.
@@ -26,7 +26,7 @@ pub enum Stage {
 /// Phases that a source performs.
 pub struct Phases<'a> {
     /// Which phases.
-    pub stage: Stage,
+    pub group: PhaseGroup,
     /// The plan of the run.
     pub plan: &'a Plan,
     /// The servers that are loaded, by number, and whether the documents that they hold stay.

@@ -168,8 +168,8 @@ pub trait SharedObserver: Sync {
     }
 
     /// Tells a person of a reason to doubt what is measured.
-    fn doubt(&self, doubt: &Statement) {
-        let (level, statement) = (Level::Warning, doubt.clone());
+    fn caveat(&self, caveat: &Statement) {
+        let (level, statement) = (Level::Warning, caveat.clone());
         self.notice(Notice { level, statement });
     }
 

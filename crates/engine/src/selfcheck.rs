@@ -36,7 +36,7 @@ pub struct Selfcheck {
 
 impl Selfcheck {
     /// What others did, if it was so much that the figures say little of this machine.
-    pub fn doubt(&self) -> Option<&Verdict> {
+    pub fn caveat(&self) -> Option<&Verdict> {
         let is_doubtful = |verdict: &&Verdict| verdict.level == Level::Fail;
         self.other_load.as_ref().filter(is_doubtful)
     }

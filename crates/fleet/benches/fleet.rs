@@ -12,11 +12,11 @@ use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merger};
 use dyno_fleet::names::RunName;
-use dyno_fleet::protocol::{HostFacts, Registration, Stage, Up, Version, Work};
+use dyno_fleet::protocol::{HostFacts, Registration, Step, Up, Version, Work};
 use dyno_fleet::readings::ReadingEncoder;
 use dyno_fleet::window::WindowEncoder;
 use dyno_record::interval::{
-    FinePart, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
+    IntervalRecord, OperationInterval, SubSecondPart, WindowCounts, latency_histogram,
 };
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use dyno_record::model::PhaseKind;
@@ -104,8 +104,8 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
             succeeded: RATE,
             ..WindowCounts::default()
         },
-        fine: vec![
-            FinePart {
+        sub_second: vec![
+            SubSecondPart {
                 ended: RATE / 100,
                 failed: 0,
                 response_sum_ns: 20_000_000
@@ -186,7 +186,7 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
 fn begin(connection: &mut redis::Connection, run: &RunName, agents: u32) {
     let text = serde_json::to_string(&Up::Begun {
         work: 1,
-        stage: Stage::Run,
+        step: Step::Run,
         began: Began {
             uncertainty_ns: 1,
             ..Began::default()

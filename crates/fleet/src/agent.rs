@@ -12,7 +12,7 @@ use crate::error::{FleetError, leaves_agent_alone, reason_with_log};
 use crate::merge::Began;
 use crate::names::RunName;
 use crate::protocol::{
-    Announcement, Down, HostFacts, Registration, Stage, Up, Version, Work, decode, encode,
+    Announcement, Down, HostFacts, Registration, Step, Up, Version, Work, decode, encode,
 };
 use crate::readings::{self, ReadingEncoder};
 use crate::shares::Share;
@@ -57,7 +57,7 @@ pub struct Start {
     /// Number of the work.
     pub work: u32,
     /// The stage.
-    pub stage: Stage,
+    pub step: Step,
     /// The instant on the clock of Redis, in nanoseconds from 1970.
     pub at_ns: i64,
     /// The instant on the monotonic clock of this host, as far as it was known when the start was heard of.
@@ -246,22 +246,22 @@ impl Agent {
     pub fn wait_start(
         &self,
         work: u32,
-        stage: Stage,
+        step: Step,
         within: Duration,
     ) -> Result<Option<Start>, FleetError> {
-        self.say(Up::Ready { work, stage }, &format!("ready for {stage}"))?;
+        self.say(Up::Ready { work, step }, &format!("ready for {step}"))?;
         let deadline = Instant::now() + within;
         loop {
-            let Heard::Said(said) = self.hear(deadline, &format!("start {stage}"), within)? else {
+            let Heard::Said(said) = self.hear(deadline, &format!("start {step}"), within)? else {
                 continue;
             };
             match said {
                 Down::Start {
                     work: number,
-                    stage: begun,
+                    step: begun,
                     at_ns,
-                } if (number, begun) == (work, stage) => {
-                    return self.start(work, stage, at_ns).map(Some);
+                } if (number, begun) == (work, step) => {
+                    return self.start(work, step, at_ns).map(Some);
                 }
                 Down::Cancel { work: number, .. } if number >= work => return Ok(None),
                 _ => {}
@@ -269,17 +269,17 @@ impl Agent {
         }
     }
 
-    fn start(&self, work: u32, stage: Stage, at_ns: i64) -> Result<Start, FleetError> {
+    fn start(&self, work: u32, step: Step, at_ns: i64) -> Result<Start, FleetError> {
         let offset = self.monotonic_offset();
         let local_ns = offset.to_local_ns(at_ns);
         let late_ns = monotonic_ns() - local_ns;
         if late_ns > 0 {
             let late = Duration::from_nanos(late_ns as u64);
-            return Err(FleetError::StartPassed { stage, late });
+            return Err(FleetError::StartPassed { step, late });
         }
         Ok(Start {
             work,
-            stage,
+            step,
             at_ns,
             local_ns,
             uncertainty_ns: offset.uncertainty_ns,
@@ -332,14 +332,14 @@ impl Agent {
         let offset = self.monotonic_offset();
         let message = Up::Begun {
             work: start.work,
-            stage: start.stage,
+            step: start.step,
             began: Began {
                 late_ns: offset.to_remote_ns(began_ns) - start.at_ns,
                 uncertainty_ns: offset.uncertainty_ns,
                 windows_from_ns,
             },
         };
-        self.say(message, &start.stage.to_string())
+        self.say(message, &start.step.to_string())
     }
 
     /// Sends a window of the load on `server`. It waits for nobody: the window is on its way when this returns.
@@ -389,17 +389,17 @@ impl Agent {
     pub fn done(
         &self,
         work: u32,
-        stage: Stage,
+        step: Step,
         summary: serde_json::Value,
     ) -> Result<(), FleetError> {
         let realtime = lock(&self.shared.clocks).realtime();
         let message = Up::Done {
             work,
-            stage,
+            step,
             summary,
             realtime,
         };
-        self.say(message, &format!("{stage} has ended"))
+        self.say(message, &format!("{step} has ended"))
     }
 
     /// Tells that this agent ends because of an error, and ends.

@@ -10,7 +10,7 @@ use crate::endpoint::{Endpoint, Reply};
 use crate::error::FleetError;
 use crate::merge::Began;
 use crate::names::RunName;
-use crate::protocol::{Announcement, Down, Registration, Stage, Up, Version, Work, decode, encode};
+use crate::protocol::{Announcement, Down, Registration, Step, Up, Version, Work, decode, encode};
 use crate::readings::{HostReading, Inlet};
 use crate::shares::Share;
 use crate::window::WindowDecoder;
@@ -245,14 +245,14 @@ impl Controller {
     ///
     /// # Errors
     /// Who is not ready and what it did last, or the first that is lost or failed meanwhile.
-    pub fn barrier(&mut self, stage: Stage, within: Duration) -> Result<(), FleetError> {
+    pub fn barrier(&mut self, step: Step, within: Duration) -> Result<(), FleetError> {
         let deadline = Instant::now() + within;
-        while !self.roster.all_ready(self.work, stage) {
+        while !self.roster.all_ready(self.work, step) {
             if Instant::now() >= deadline {
                 return Err(FleetError::Late {
-                    step: format!("ready for {stage}"),
+                    step: format!("ready for {step}"),
                     within,
-                    waiting: self.roster.not_ready(self.work, stage),
+                    waiting: self.roster.not_ready(self.work, step),
                 });
             }
             self.poll()?;
@@ -274,7 +274,7 @@ impl Controller {
     ///
     /// # Errors
     /// Redis does not answer.
-    pub fn start(&mut self, stage: Stage, lead: Duration) -> Result<Start, FleetError> {
+    pub fn start(&mut self, step: Step, lead: Duration) -> Result<Start, FleetError> {
         let (now_ns, local_ns, half_ns) = self.ask(|connection| {
             let sent_ns = monotonic_ns();
             let (seconds, micros): (i64, i64) = redis::cmd("TIME").query(connection)?;
@@ -285,14 +285,14 @@ impl Controller {
         let lead_ns = lead.as_nanos() as i64;
         let start = Start {
             work: self.work,
-            stage,
+            step,
             at_ns: now_ns + lead_ns,
             local_ns: local_ns + lead_ns,
             // Redis leaves out less than a microsecond.
             uncertainty_ns: half_ns + 1_000,
         };
         let (work, at_ns) = (start.work, start.at_ns);
-        self.say(&Down::Start { work, stage, at_ns })?;
+        self.say(&Down::Start { work, step, at_ns })?;
         Ok(start)
     }
 

@@ -1,6 +1,6 @@
 //! What can go wrong in a fleet. Every variant names the host, where there is one, and the last thing it did.
 
-use crate::protocol::Stage;
+use crate::protocol::Step;
 use dyno_engine::{Error, Kind};
 use dyno_plan::uri::redact;
 use dyno_record::quantity::Quantity;
@@ -173,11 +173,11 @@ pub enum FleetError {
     },
     /// The word to start came too late to be followed.
     #[error(
-        "the start of {stage} was {late:?} ago when the word came: clocks or Redis are too slow for `fleet.start_lead`"
+        "the start of {step} was {late:?} ago when the word came: clocks or Redis are too slow for `fleet.start_lead`"
     )]
     StartPassed {
         /// What was to start.
-        stage: Stage,
+        step: Step,
         /// How late.
         late: Duration,
     },

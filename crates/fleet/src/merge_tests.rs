@@ -2,7 +2,7 @@
 
 use super::*;
 use dyno_record::interval::{
-    ErrorCount, FinePart, OperationInterval, WindowCounts, latency_histogram,
+    ErrorCount, OperationInterval, SubSecondPart, WindowCounts, latency_histogram,
 };
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
             failed: 1,
             ..WindowCounts::default()
         },
-        fine: vec![FinePart {
+        sub_second: vec![SubSecondPart {
             ended: count,
             failed: 0,
             response_sum_ns: 1,
@@ -94,7 +94,7 @@ fn an_interval_closes_when_all_have_passed_it() {
     assert_eq!(first.window.operations[0].response.len(), 3);
     assert_eq!(first.window.operations[0].response_sum_ns, 1_030_000);
     assert_eq!(first.window.errors[0].count, 2);
-    assert_eq!(first.window.fine[0].ended, 3);
+    assert_eq!(first.window.sub_second[0].ended, 3);
     assert_eq!(merger.open.len(), 1);
 }
 

@@ -259,7 +259,8 @@ mod tests {
         ] {
             assert_eq!(server(allowed), Ok(()));
         }
-        let refused: [(fn(&mut ServerPlan), &str); 10] = [
+        type Change = fn(&mut ServerPlan);
+        let refused: [(Change, &str); 10] = [
             (
                 |server| server.mongod = Some("/bin/sh".into()),
                 "--mongod /bin/sh",

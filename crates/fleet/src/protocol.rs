@@ -115,7 +115,7 @@ impl HostFacts {
 /// A part of the work that all do together, begun at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum Step {
     /// The data set is loaded, each agent its part.
     Load,
     /// Warm-up and measuring.
@@ -128,23 +128,23 @@ pub enum Stage {
     Look,
 }
 
-impl From<load_source::Stage> for Stage {
-    fn from(stage: load_source::Stage) -> Self {
-        match stage {
-            load_source::Stage::Load => Stage::Load,
-            load_source::Stage::Run => Stage::Run,
+impl From<load_source::PhaseGroup> for Step {
+    fn from(group: load_source::PhaseGroup) -> Self {
+        match group {
+            load_source::PhaseGroup::Load => Step::Load,
+            load_source::PhaseGroup::Run => Step::Run,
         }
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Stage::Load => "loading",
-            Stage::Run => "the run",
-            Stage::Serve => "serving",
-            Stage::Join => "joining the replica set",
-            Stage::Look => "looking at the settings",
+            Step::Load => "loading",
+            Step::Run => "the run",
+            Step::Serve => "serving",
+            Step::Join => "joining the replica set",
+            Step::Look => "looking at the settings",
         })
     }
 }
@@ -160,7 +160,7 @@ pub enum Down {
         /// Number of the work.
         work: u32,
         /// The stage.
-        stage: Stage,
+        step: Step,
         /// The instant, in nanoseconds from 1970.
         at_ns: i64,
     },
@@ -194,7 +194,7 @@ pub struct Work {
     #[serde(default)]
     pub is_set: bool,
     /// What is to be done, in order.
-    pub stages: Vec<Stage>,
+    pub steps: Vec<Step>,
     /// Worker threads of an agent, if somebody asked for a number; else as many as its part of the CPUs of its host. Several
     /// servers divide them, with at least one for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,7 +219,7 @@ pub(crate) fn plan_text(plan: &Plan) -> String {
 
 /// What an agent reports at the end of a stage.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct StageSummary {
+pub(crate) struct StepSummary {
     /// Its phases.
     pub(crate) phases: Vec<PhaseRecord>,
     /// Worker threads that it had.
@@ -289,14 +289,14 @@ pub enum Up {
         /// Number of the work.
         work: u32,
         /// The stage.
-        stage: Stage,
+        step: Step,
     },
     /// It has begun a stage.
     Begun {
         /// Number of the work.
         work: u32,
         /// The stage.
-        stage: Stage,
+        step: Step,
         /// When it really had, on the clock of Redis.
         #[serde(flatten)]
         began: Began,
@@ -322,7 +322,7 @@ pub enum Up {
         /// Number of the work.
         work: u32,
         /// The stage.
-        stage: Stage,
+        step: Step,
         /// The record of the agent, such as its `run.json`; empty if it has none.
         summary: serde_json::Value,
         /// Clock of the host at the end.
@@ -368,12 +368,12 @@ mod tests {
     fn messages_survive_their_form() {
         let start = Down::Start {
             work: 3,
-            stage: Stage::Run,
+            step: Step::Run,
             at_ns: 1_700_000_000_000_000_000,
         };
         assert_eq!(
             encode(&start),
-            r#"{"start":{"work":3,"stage":"run","at_ns":1700000000000000000}}"#
+            r#"{"start":{"work":3,"step":"run","at_ns":1700000000000000000}}"#
         );
         assert_eq!(
             decode::<Down>(encode(&start).as_bytes(), "x").expect("read"),

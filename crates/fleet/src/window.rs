@@ -5,7 +5,7 @@ use crate::error::FleetError;
 use dyno_record::error_example::ErrorExample;
 use dyno_record::histogram::HistogramReader;
 use dyno_record::interval::{
-    ErrorCount, FinePart, IntervalRecord, OperationInterval, WindowCounts,
+    ErrorCount, IntervalRecord, OperationInterval, SubSecondPart, WindowCounts,
 };
 use dyno_record::interval::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
 use dyno_record::model::PhaseKind;
@@ -39,7 +39,7 @@ pub struct WindowHeader {
     pub operations: Vec<OperationHeader>,
     pub errors: Vec<ErrorHeader>,
     pub counts: WindowCounts,
-    pub fine_parts: usize,
+    pub sub_second_parts: usize,
 }
 
 /// What an operation has beside its histograms. See [`OperationInterval`].
@@ -91,7 +91,7 @@ impl WindowEncoder {
                 blob.extend_from_slice(&self.buffer);
             }
         }
-        for part in &window.fine {
+        for part in &window.sub_second {
             for count in [part.ended, part.failed] {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
                 blob.extend_from_slice(&count.to_le_bytes());
@@ -120,7 +120,7 @@ fn header(window: &IntervalRecord) -> WindowHeader {
             })
             .collect(),
         counts: window.counts,
-        fine_parts: window.fine.len(),
+        sub_second_parts: window.sub_second.len(),
     }
 }
 
@@ -163,7 +163,7 @@ impl WindowDecoder {
     fn read(&mut self, header: &WindowHeader, blob: &[u8]) -> Result<IntervalRecord, String> {
         if header.operations.len() > OPERATIONS.len()
             || header.errors.len() > MOST_ERRORS
-            || header.fine_parts > MOST_PARTS
+            || header.sub_second_parts > MOST_PARTS
         {
             return Err("the window has more than a window can have".into());
         }
@@ -183,9 +183,9 @@ impl WindowDecoder {
                 clamped: operation.clamped,
             });
         }
-        let mut fine = Vec::with_capacity(header.fine_parts);
-        for _ in 0..header.fine_parts {
-            fine.push(FinePart {
+        let mut sub_second = Vec::with_capacity(header.sub_second_parts);
+        for _ in 0..header.sub_second_parts {
+            sub_second.push(SubSecondPart {
                 ended: short_number(&mut rest)?.into(),
                 failed: short_number(&mut rest)?.into(),
                 response_sum_ns: number(&mut rest)?,
@@ -208,7 +208,7 @@ impl WindowDecoder {
             operations,
             errors,
             counts: header.counts,
-            fine,
+            sub_second,
             ..IntervalRecord::empty(header.phase, header.index, header.start_ns)
         })
     }
@@ -292,8 +292,8 @@ mod tests {
                 failed: 2,
                 ..WindowCounts::default()
             },
-            fine: vec![
-                FinePart {
+            sub_second: vec![
+                SubSecondPart {
                     ended: 10,
                     failed: 2,
                     response_sum_ns: 99
@@ -342,7 +342,7 @@ mod tests {
                 .contains("`dance`")
         );
         let mut many = header;
-        many.fine_parts = usize::MAX;
+        many.sub_second_parts = usize::MAX;
         assert!(decode(&many, &blob).is_err());
     }
 

@@ -3,7 +3,7 @@
 mod room;
 mod serve;
 mod settings;
-mod stage;
+mod step;
 mod watch;
 mod watched;
 
@@ -11,7 +11,7 @@ use crate::agent::{Agent, AgentOptions};
 use crate::error::leaves_agent_alone;
 use crate::names::RunName;
 use crate::options::{MADE, WorkerOptions};
-use crate::protocol::{HostFacts, Stage, Version, Work};
+use crate::protocol::{HostFacts, Step, Version, Work};
 use crate::secrets::Secrets;
 use crate::shares::{Link, Share};
 use crate::source::checks::check_plan;
@@ -33,12 +33,12 @@ use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
 use dyno_record::names;
 use settings::HostSettings;
-use stage::{FOREVER, Outlet, Report, StageRun, merger};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
+use step::{FOREVER, Outlet, Report, StepRun, merger};
 use watch::HostWatch;
 
 /// Comes to a run and does what its controller says, until there is no more work or the context is cancelled. Whatever was
@@ -195,17 +195,17 @@ impl Worker<'_> {
             let plan = plan_of(&work)?;
             let placed = ClientsAlone::from_plan(&plan)?;
             self.watch_host(&work, &plan);
-            for stage in &work.stages {
-                let task = StageTask {
+            for step in &work.steps {
+                let task = StepTask {
                     work: &work,
                     share: &share,
                     plan: &plan,
                     placed: placed.as_ref(),
-                    stage: *stage,
+                    step: *step,
                     clock: Clock::start(),
                     stop: Arc::default(),
                 };
-                if !self.stage(&task)? {
+                if !self.step(&task)? {
                     break;
                 }
             }
@@ -230,12 +230,12 @@ impl Worker<'_> {
     }
 
     /// One stage; `false` if the work was cancelled.
-    fn stage(&mut self, task: &StageTask<'_>) -> Result<bool, Error> {
-        let (work, stage) = (task.work, task.stage);
+    fn step(&mut self, task: &StepTask<'_>) -> Result<bool, Error> {
+        let (work, step) = (task.work, task.step);
         let (reports, inbox) = channel();
         let (mut parts, mut threads) = (Vec::new(), 0);
         let mut servers = Vec::new();
-        self.agent.doing(&format!("connecting for {stage}"))?;
+        self.agent.doing(&format!("connecting for {step}"))?;
         for link in &task.share.links {
             let outlet = Outlet {
                 link: parts.len() as u32,
@@ -244,18 +244,18 @@ impl Worker<'_> {
             if let Some(job) = self.job(task, link, &outlet)? {
                 let of_pairs = job.pairs.iter().map(|pair| pair.threads as u64);
                 threads += of_pairs.sum::<u64>();
-                parts.push(stage::start(job, outlet));
+                parts.push(step::start(job, outlet));
                 let server = work.servers.get(link.server as usize);
                 servers.push((link.server, redact(server.map_or("", String::as_str))));
             }
         }
         drop(reports);
         let count = parts.len() as u32;
-        let mut run = StageRun {
+        let mut run = StepRun {
             agent: &mut self.agent,
             watch: self.watch.as_ref(),
             work,
-            stage,
+            step,
             clock: task.clock,
             stop: &task.stop,
             threads,
@@ -284,14 +284,9 @@ impl Worker<'_> {
     }
 
     /// What is to be done on one server; `None` if nothing.
-    fn job(
-        &self,
-        task: &StageTask<'_>,
-        link: &Link,
-        outlet: &Outlet,
-    ) -> Result<Option<Job>, Error> {
-        let part = match task.stage {
-            Stage::Load => link.load_plan(task.plan),
+    fn job(&self, task: &StepTask<'_>, link: &Link, outlet: &Outlet) -> Result<Option<Job>, Error> {
+        let part = match task.step {
+            Step::Load => link.load_plan(task.plan),
             _ => Some(link.run_plan(task.plan)),
         };
         let Some(part) = part else {
@@ -319,8 +314,8 @@ impl Worker<'_> {
     }
 
     /// The server of a link with the clients that load it; `part` is the plan of the link.
-    fn pair(&self, task: &StageTask<'_>, link: &Link, part: &Plan) -> Result<Pair, Error> {
-        let is_load = task.stage == Stage::Load;
+    fn pair(&self, task: &StepTask<'_>, link: &Link, part: &Plan) -> Result<Pair, Error> {
+        let is_load = task.step == Step::Load;
         let text = task.work.servers.get(link.server as usize);
         let text = text.ok_or_else(|| Error::new(Kind::Internal, "a server has no address"))?;
         let paths = ServerPaths {
@@ -372,13 +367,13 @@ fn plan_of(work: &Work) -> Result<Plan, Error> {
 }
 
 /// What an agent is to do in one stage.
-struct StageTask<'a> {
+struct StepTask<'a> {
     work: &'a Work,
     share: &'a Share,
     plan: &'a Plan,
     /// Where its clients go, if the plan says it.
     placed: Option<&'a ClientsAlone>,
-    stage: Stage,
+    step: Step,
     clock: Clock,
     /// Ends the jobs early.
     stop: Arc<AtomicBool>,

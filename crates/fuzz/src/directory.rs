@@ -23,7 +23,7 @@ const FILES: [(&str, &[u8]); 7] = [
     file!("series/intervals.csv"),
     file!("series/operations.csv"),
     file!("series/errors.csv"),
-    file!("series/fine.csv"),
+    file!("series/sub-second.csv"),
     file!("plan.toml"),
 ];
 

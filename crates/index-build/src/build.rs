@@ -255,7 +255,7 @@ impl Builder<'_> {
         if let Some(recorded) = recorded {
             let document = recorded.finish(&servers.tables())?;
             for caveat in &document.caveats {
-                self.context.doubt(&caveat.statement);
+                self.context.caveat(&caveat.statement);
             }
         }
         let (durations, failure) = first_failure(ended);

@@ -234,7 +234,7 @@ impl<'a> Configuration<'a> {
 
     /// What each server with data holds: what its client has loaded, or by its own count where one client is for all.
     fn held(&mut self) -> Result<Vec<Held>, Error> {
-        self.servers.settle()?;
+        self.servers.wait_until_ready()?;
         let members = self.servers.members();
         if members.len() == self.contents.len() {
             let contents = self.contents.iter();
@@ -416,7 +416,7 @@ impl<'a> Configuration<'a> {
             duration_s += began.elapsed().as_secs_f64();
             (before, after) = (before.with(applied.before), after.with(applied.after));
         }
-        self.servers.settle()?;
+        self.servers.wait_until_ready()?;
         if cache_bytes.is_some() && self.plan.start == Start::Warm {
             self.servers.restart(None, || Ok(()))?;
         }

@@ -257,7 +257,7 @@ fn cached(path: &Path, bytes: u64) -> Option<u64> {
     let mut pages = vec![0u8; length.div_ceil(page)];
     // SAFETY: the file is mapped without access and unmapped again, nothing is read through the mapping, and `pages` has a
     // byte for each page of it.
-    let is_told = unsafe {
+    let is_reported = unsafe {
         use std::os::fd::AsRawFd;
         let map = libc::mmap(
             std::ptr::null_mut(),
@@ -270,12 +270,12 @@ fn cached(path: &Path, bytes: u64) -> Option<u64> {
         if map == libc::MAP_FAILED {
             return None;
         }
-        let told = libc::mincore(map, length, pages.as_mut_ptr()) == 0;
+        let reported = libc::mincore(map, length, pages.as_mut_ptr()) == 0;
         libc::munmap(map, length);
-        told
+        reported
     };
     let resident = pages.iter().filter(|page| **page & 1 == 1).count();
-    is_told.then_some((resident * page) as u64)
+    is_reported.then_some((resident * page) as u64)
 }
 
 #[cfg(test)]

@@ -54,8 +54,8 @@ impl<'a> ProgressNotes<'a> {
 
 /// How long the rest takes if it goes on as it did; `None` while too little is done to tell.
 fn rest(elapsed: Duration, done: u64, all: u64) -> Option<Duration> {
-    let is_told = elapsed >= SAY_EVERY / 2 && done > 0 && done < all;
-    is_told.then(|| elapsed.mul_f64((all - done) as f64 / done as f64))
+    let is_reported = elapsed >= SAY_EVERY / 2 && done > 0 && done < all;
+    is_reported.then(|| elapsed.mul_f64((all - done) as f64 / done as f64))
 }
 
 #[cfg(test)]

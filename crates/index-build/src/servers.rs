@@ -88,7 +88,7 @@ impl<'a> Servers<'a> {
         let mut task = task.clone();
         let server = &mut task.plan.server;
         server.topology = Some(topology.to_string());
-        server.settle_topology();
+        server.resolve_topology();
         Servers {
             context,
             // The experiment prepares it, and keeps it when servers are restarted.
@@ -196,7 +196,7 @@ impl<'a> Servers<'a> {
         let prepared = prepared.map(|folder| folder.display().to_string());
         let own = self.folder.join(SERVER_DATA);
         let server = &mut self.task.plan.server;
-        self.owns_data = settle_data(server, prepared.collect(), &own);
+        self.owns_data = wait_for_data(server, prepared.collect(), &own);
         Ok(())
     }
 
@@ -267,7 +267,7 @@ impl<'a> Servers<'a> {
         };
         if let Some(deployment) = &mut running.deployment {
             // A member that lacks the end of what was written could be the next primary, and undo it.
-            deployment.settle(context)?;
+            deployment.wait_until_ready(context)?;
             deployment.pause(context)?;
             between()?;
             deployment.resume(cache, context)?;
@@ -298,10 +298,10 @@ impl<'a> Servers<'a> {
     }
 
     /// Waits until all members of replica sets have what was written.
-    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+    pub(crate) fn wait_until_ready(&mut self) -> Result<(), Error> {
         let context = self.context;
         match self.deployment_mut() {
-            Some(deployment) => deployment.settle(context),
+            Some(deployment) => deployment.wait_until_ready(context),
             None => Ok(()),
         }
     }
@@ -487,7 +487,7 @@ fn control(connector: &Connector) -> Result<Control, Error> {
 
 /// Settles where the data is: on the storage that was prepared for each server, where the plan says, or in this folder, which
 /// goes away then.
-fn settle_data(server: &mut ServerPlan, prepared: Vec<String>, own: &Path) -> bool {
+fn wait_for_data(server: &mut ServerPlan, prepared: Vec<String>, own: &Path) -> bool {
     if !prepared.is_empty() {
         server.data_dirs = prepared;
         server.disk_mapping = DiskMapping::Direct;
@@ -508,17 +508,17 @@ mod tests {
     fn data_is_on_prepared_storage_where_the_plan_says_or_goes_away() {
         let own = Path::new("/x/server-data");
         let mut server = ServerPlan::default();
-        assert!(settle_data(&mut server, Vec::new(), own));
+        assert!(wait_for_data(&mut server, Vec::new(), own));
         assert_eq!(server.data_dir.as_deref(), Some("/x/server-data"));
         let mut kept = ServerPlan {
             data_dirs: vec!["/a".into(), "/b".into()],
             ..ServerPlan::default()
         };
-        assert!(!settle_data(&mut kept, Vec::new(), own));
+        assert!(!wait_for_data(&mut kept, Vec::new(), own));
         assert_eq!((kept.data_dir, kept.data_dirs.len()), (None, 2));
         let mut made = ServerPlan::default();
         let each = vec!["/0/data".to_owned(), "/1/data".to_owned()];
-        assert!(!settle_data(&mut made, each.clone(), own));
+        assert!(!wait_for_data(&mut made, each.clone(), own));
         assert_eq!((made.data_dir, made.data_dirs), (None, each));
         assert_eq!(made.disk_mapping, DiskMapping::Direct);
     }

@@ -4,8 +4,8 @@
 use crate::operation::{OPERATION_KINDS, OperationError, OperationKind, Outcome};
 use dyno_record::error_example::ErrorExample;
 use dyno_record::interval::{
-    ErrorCount, FINE_NS, FinePart, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval,
-    SIGNIFICANT_DIGITS,
+    ErrorCount, FINE_NS, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval,
+    SIGNIFICANT_DIGITS, SubSecondPart,
 };
 use dyno_record::model::PhaseKind;
 use hdrhistogram::Histogram;
@@ -116,7 +116,7 @@ pub(crate) struct Part {
     succeeded: u64,
     failed: u64,
     /// Parts of the window in the order of time, from its start.
-    fine: Box<[FinePart]>,
+    sub_second: Box<[SubSecondPart]>,
     busy_ns: u128,
     pub(crate) in_flight_ns: u128,
     pub(crate) thinking_ns: u128,
@@ -149,7 +149,7 @@ impl Part {
             errors: Vec::with_capacity(ERROR_KINDS),
             succeeded: 0,
             failed: 0,
-            fine: vec![FinePart::default(); length_ns.div_ceil(FINE_NS) as usize].into(),
+            sub_second: vec![SubSecondPart::default(); length_ns.div_ceil(FINE_NS) as usize].into(),
             busy_ns: 0,
             in_flight_ns: 0,
             thinking_ns: 0,
@@ -179,7 +179,7 @@ impl Part {
         self.end_ns = start_ns;
         self.succeeded = 0;
         self.failed = 0;
-        self.fine.fill(FinePart::default());
+        self.sub_second.fill(SubSecondPart::default());
         self.busy_ns = 0;
         self.in_flight_ns = 0;
         self.thinking_ns = 0;
@@ -232,7 +232,7 @@ impl Part {
         self.busy_ns += u128::from(times.end_ns.saturating_sub(times.send_ns));
         // What ends after the last part ends in the tail of a phase, which is not a part of any pattern.
         let place = times.end_ns.saturating_sub(self.start_ns) / FINE_NS;
-        if let Some(part) = self.fine.get_mut(place as usize) {
+        if let Some(part) = self.sub_second.get_mut(place as usize) {
             part.ended += 1;
             part.failed += u64::from(!succeeded);
             part.response_sum_ns += times.end_ns.saturating_sub(times.intended_ns);
@@ -313,10 +313,12 @@ impl Part {
         counts.retries += self.retries;
         counts.cpu_user_ns += self.cpu_user_ns;
         counts.cpu_system_ns += self.cpu_system_ns;
-        if total.fine.len() < self.fine.len() {
-            total.fine.resize(self.fine.len(), FinePart::default());
+        if total.sub_second.len() < self.sub_second.len() {
+            total
+                .sub_second
+                .resize(self.sub_second.len(), SubSecondPart::default());
         }
-        for (total, part) in total.fine.iter_mut().zip(&self.fine) {
+        for (total, part) in total.sub_second.iter_mut().zip(&self.sub_second) {
             total.ended += part.ended;
             total.failed += part.failed;
             total.response_sum_ns += part.response_sum_ns;
@@ -502,14 +504,18 @@ mod tests {
         let mut interval = part.window();
         part.add_to(&mut interval);
         part.add_to(&mut interval);
-        let fine = interval.fine;
-        let ended: Vec<u64> = fine.iter().map(|part| part.ended).collect();
+        let sub_second = interval.sub_second;
+        let ended: Vec<u64> = sub_second.iter().map(|part| part.ended).collect();
         assert_eq!((ended.len(), ended.iter().sum::<u64>()), (100, 6));
         assert_eq!((ended[0], ended[1], ended[99]), (2, 2, 2));
-        assert_eq!(fine[1].response_sum_ns, 2 * FINE_NS);
-        assert_eq!([0, 1, 99].map(|place| fine[place].failed), [0, 2, 0]);
+        assert_eq!(sub_second[1].response_sum_ns, 2 * FINE_NS);
+        assert_eq!([0, 1, 99].map(|place| sub_second[place].failed), [0, 2, 0]);
         part.reset(PhaseKind::Measure, 1, 6 * SECOND_NS);
-        assert!(part.fine.iter().all(|part| *part == FinePart::default()));
+        assert!(
+            part.sub_second
+                .iter()
+                .all(|part| *part == SubSecondPart::default())
+        );
     }
 
     #[test]

@@ -42,13 +42,13 @@ mod tests {
 
     #[test]
     fn the_last_worker_counts_in_whatever_order_they_say_so() {
-        let (sender, told) = channel();
+        let (sender, reported) = channel();
         let latch = StartLatch::new(3, Box::new(move |at_ns| sender.send(at_ns).unwrap()));
         for at_ns in [20, 50] {
             latch.arrive(at_ns);
-            assert!(told.try_recv().is_err(), "one is missing");
+            assert!(reported.try_recv().is_err(), "one is missing");
         }
         latch.arrive(30);
-        assert_eq!(told.try_recv(), Ok(50));
+        assert_eq!(reported.try_recv(), Ok(50));
     }
 }

@@ -207,17 +207,17 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
     let memory = known(Counted::Memory, memory, &mut unknown);
     let network: Option<NetworkUse> = known(
         Counted::Network,
-        told(of_servers, |found| found.network),
+        reported(of_servers, |found| found.network),
         &mut unknown,
     );
     let cache_misses = known(
         Counted::CacheMisses,
-        told(of_servers, |found| found.cache_misses),
+        reported(of_servers, |found| found.cache_misses),
         &mut unknown,
     );
     let journal_sync_s = known(
         Counted::JournalSyncs,
-        told(of_servers, |found| found.journal_sync_s),
+        reported(of_servers, |found| found.journal_sync_s),
         &mut unknown,
     );
     let count = |counted: usize| counted as u64;
@@ -264,7 +264,7 @@ fn both<'a, T>(first: &'a Known<T>, last: &'a Known<T>) -> Known<(&'a T, &'a T)>
 }
 
 /// What all servers tell, or why it is not known.
-fn told<T>(
+fn reported<T>(
     of_servers: Result<&ServerGrowth, &String>,
     of: impl FnOnce(&ServerGrowth) -> Option<T>,
 ) -> Known<T> {

@@ -143,7 +143,7 @@ fn time() -> TimeCharts {
         },
         distributions: Vec::new(),
         windows_per_point: 1,
-        thinning: None,
+        downsampling: None,
         panels: Vec::new(),
         changes: vec![ChangeMark {
             at_s: 2.0,

@@ -234,7 +234,7 @@ impl ServerPlan {
 
     /// Gives the topology its one form: independent servers are `pairs`, and one server needs no words. A text that is no
     /// topology stays.
-    pub fn settle_topology(&mut self) {
+    pub fn resolve_topology(&mut self) {
         if self.topology.is_none() {
             return;
         }

@@ -169,7 +169,7 @@ fn ask_host(
         task.warnings.push(text.into());
     }
     let is_open = task.plan.server.kind == ServerKind::Auto;
-    task.server = settle_server(&mut task.plan, request, host)?;
+    task.server = resolve_server(&mut task.plan, request, host)?;
     let chosen = task.server.iter().filter(|_| is_open);
     task.notes
         .extend(chosen.map(|server| format!("server: {server}")));
@@ -214,7 +214,7 @@ pub fn resolve_ycsb(ycsb: YcsbPlan, phase: Phase, host: &dyn Host) -> Result<Tas
         warnings.extend(limit_clients(&mut plan, remote));
     }
     Threads::Shared(cores_for_clients(remote.as_ref(), host)).apply(&mut plan);
-    let server = settle_server(&mut plan, &Request::default(), host)?;
+    let server = resolve_server(&mut plan, &Request::default(), host)?;
     check(&plan)?;
     Ok(Task {
         threads: Threads::Given(plan.client.threads),
@@ -417,7 +417,7 @@ pub fn check_loads_what_it_drops(plan: &Plan, no_load: bool) -> Result<(), PlanE
 }
 
 /// Puts into a valid plan which server it starts, and says it in words; `None` where it starts none here.
-fn settle_server(
+fn resolve_server(
     plan: &mut Plan,
     request: &Request,
     host: &dyn Host,
@@ -437,7 +437,7 @@ fn settle_server(
         // The smallest cache is known now.
         size_by_cache(plan);
     }
-    plan.server.settle_topology();
+    plan.server.resolve_topology();
     // Not every kind of server can do all, and a topology can name pairs, which not every plan may have.
     check(plan)?;
     Ok(description)

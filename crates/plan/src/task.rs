@@ -110,7 +110,7 @@ impl Task {
             plan.server.mongod = None;
         }
         let is_other_server = settings.iter().any(|setting| chooses_server(&setting.key));
-        plan.server.settle_topology();
+        plan.server.resolve_topology();
         if !settings.is_empty() && value_of("client.threads").is_none() {
             self.threads.apply(&mut plan);
         }

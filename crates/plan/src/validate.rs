@@ -461,18 +461,18 @@ mod tests {
 
     #[test]
     fn every_topology_has_one_form() {
-        let settled = |text: &str| {
+        let resolved = |text: &str| {
             let mut server = ServerPlan {
                 topology: Some(text.into()),
                 ..ServerPlan::default()
             };
-            server.settle_topology();
+            server.resolve_topology();
             (server.topology, server.pairs)
         };
-        assert_eq!(settled("standalone"), (None, 1));
-        assert_eq!(settled("pairs=3"), (None, 3));
+        assert_eq!(resolved("standalone"), (None, 1));
+        assert_eq!(resolved("pairs=3"), (None, 3));
         assert_eq!(
-            settled("replica-set=2+1"),
+            resolved("replica-set=2+1"),
             (Some("replica-set=2+1".into()), 1)
         );
         let problem = only_problem(|plan| plan.server.topology = Some("ring=3".into()));

@@ -37,7 +37,7 @@ pub struct IntervalRecord {
     /// What was counted, whichever the operations.
     pub counts: WindowCounts,
     /// The window in parts of [`FINE_NS`], in which patterns of less than a second show.
-    pub fine: Vec<FinePart>,
+    pub sub_second: Vec<SubSecondPart>,
 }
 
 /// What is counted in a recording window beside its operations.
@@ -96,12 +96,12 @@ impl WindowCounts {
     }
 }
 
-/// Length of a part of a window in [`IntervalRecord::fine`].
+/// Length of a part of a window in [`IntervalRecord::sub_second`].
 pub const FINE_NS: u64 = 10_000_000;
 
 /// What ended in a part of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FinePart {
+pub struct SubSecondPart {
     /// Logical operations that ended, failures included.
     pub ended: u64,
     /// Those of them that failed.
@@ -121,7 +121,7 @@ impl IntervalRecord {
             operations: Vec::new(),
             errors: Vec::new(),
             counts: WindowCounts::default(),
-            fine: Vec::new(),
+            sub_second: Vec::new(),
         }
     }
 
@@ -141,7 +141,7 @@ impl IntervalRecord {
     pub fn join(&mut self, mut next: IntervalRecord) {
         let end_ns = next.start_ns + next.duration_ns;
         self.duration_ns = end_ns.saturating_sub(self.start_ns);
-        self.fine.append(&mut next.fine);
+        self.sub_second.append(&mut next.sub_second);
         self.add_counts(next)
             .expect("all latency histograms have the same bounds");
     }
@@ -155,10 +155,11 @@ impl IntervalRecord {
         self.duration_ns = self.duration_ns.max(more.duration_ns);
         // Of all processes together, so the sum.
         let max_rss_bytes = self.counts.max_rss_bytes + more.counts.max_rss_bytes;
-        if self.fine.len() < more.fine.len() {
-            self.fine.resize(more.fine.len(), FinePart::default());
+        if self.sub_second.len() < more.sub_second.len() {
+            self.sub_second
+                .resize(more.sub_second.len(), SubSecondPart::default());
         }
-        for (part, more) in self.fine.iter_mut().zip(&more.fine) {
+        for (part, more) in self.sub_second.iter_mut().zip(&more.sub_second) {
             part.ended += more.ended;
             part.failed += more.failed;
             part.response_sum_ns += more.response_sum_ns;

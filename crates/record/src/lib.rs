@@ -11,7 +11,7 @@
 //! | `series/intervals.csv` | one row per recording window, written last: a window without it does not count |
 //! | `series/operations.csv` | counts, exact sums and percentiles per window and operation |
 //! | `series/errors.csv` | failures per window, operation and kind |
-//! | `series/fine.csv` | what ended in each hundredth of a second of the first minute |
+//! | `series/sub_second.csv` | what ended in each hundredth of a second of the first minute |
 //! | `metrics/SOURCE.csv` | what host, server and exporters told: [`metrics`] |
 //! | `io-trace/` | calls on files and requests of the block layer, where they were traced: [`io_trace`] |
 //! | `SHA256SUMS` | checksums of all files, once the run is finished: [`sums`] |
@@ -22,12 +22,12 @@ pub mod consumption;
 pub mod cpus;
 pub mod disk;
 pub mod document;
+mod downsample;
 pub mod error;
 pub mod error_example;
 pub mod estimate;
 mod event;
 pub mod experiment;
-pub mod fine;
 pub mod fleet;
 pub mod histogram;
 mod hlog;
@@ -53,10 +53,10 @@ pub mod server;
 mod sparse;
 pub mod statement;
 pub mod storage;
+pub mod sub_second;
 pub mod summary;
 pub mod sums;
 pub mod tail;
-mod thin;
 pub mod verdict;
 pub mod visible;
 mod windows;

@@ -5,13 +5,13 @@
 
 use crate::accumulate::{Distribution, PhaseAccumulator};
 use crate::document::Document;
+use crate::downsample::Downsampler;
 use crate::error::RecordError;
-use crate::fine::{self, FinePoint};
 use crate::metrics::{self, MetricTable};
 use crate::model::{Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus};
 use crate::responses::{MOST_WINDOWS, PhaseResponses, ResponsesCollector};
 use crate::statement;
-use crate::thin::Thinner;
+use crate::sub_second::{self, SubSecondPoint};
 use crate::windows::{self, Windows};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub struct Run {
     /// Recording windows that a point covers: 1, and more in runs of several hours.
     pub windows_per_point: u64,
     /// The first minute of the measured time in parts of a hundredth of a second, in the order of time.
-    pub fine: Vec<FinePoint>,
+    pub sub_second: Vec<SubSecondPoint>,
     /// Merged histograms per phase and operation, for percentile plots.
     pub distributions: Vec<PhaseDistribution>,
     /// Response times of the measured phase over time, for intervals; empty without that phase.
@@ -137,15 +137,15 @@ impl Run {
     /// Rows that were cut off at the end of a file are left out and noted. A row that is wrong
     /// in itself is an error with its line number: figures made from it could not be trusted.
     pub fn open(directory: &Path) -> Result<Run, RecordError> {
-        Self::open_thinned(directory, MOST_POINTS)
+        Self::open_downsampled(directory, MOST_POINTS)
     }
 
     /// Like [`Run::open`], with at most about `most_points` points over time.
-    pub fn open_thinned(directory: &Path, most_points: u64) -> Result<Run, RecordError> {
+    pub fn open_downsampled(directory: &Path, most_points: u64) -> Result<Run, RecordError> {
         let mut document = read_document(directory)?;
         let mut windows = Windows::open(directory)?;
         let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
-        let mut thinner = Thinner::new(windows::count(directory)?, most_points);
+        let mut downsampler = Downsampler::new(windows::count(directory)?, most_points);
         let mut responses = ResponsesCollector::new(directory, PhaseKind::Measure, MOST_WINDOWS)?;
         let mut window_count = 0;
         while let Some(window) = windows.next_window()? {
@@ -155,7 +155,7 @@ impl Run {
                 .entry(phase)
                 .or_insert_with(|| PhaseAccumulator::new(phase, offered))
                 .add_window(&window);
-            thinner.add(&window);
+            downsampler.add(&window);
             responses.add(&window);
             window_count += 1;
         }
@@ -168,14 +168,14 @@ impl Run {
             let caveat = Caveat::of_run(CaveatKind::ProbeUnavailable, statement);
             document.caveats.push(caveat);
         }
-        let (intervals, series, windows_per_point) = thinner.finish();
+        let (intervals, series, windows_per_point) = downsampler.finish();
         Ok(Run {
             directory: directory.to_owned(),
             document,
             intervals,
             series,
             windows_per_point,
-            fine: fine::read(directory)?,
+            sub_second: sub_second::read(directory)?,
             metrics,
             distributions: phases.into_values().flat_map(distributions).collect(),
             responses: responses.finish(),

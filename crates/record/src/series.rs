@@ -130,8 +130,8 @@ rows! {
         retries: u64,
     }
 
-    /// A part of a recording window: a row of `series/fine.csv`.
-    FineRow {
+    /// A part of a recording window: a row of `series/sub_second.csv`.
+    SubSecondRow {
         start_ns: u64,
         ended: u64,
         response_sum_ns: u64,

@@ -7,7 +7,7 @@ use crate::error::RecordError;
 use crate::hlog::{self, Clock, Encoder};
 use crate::interval::{FINE_NS, IntervalRecord};
 use crate::model::{PhaseKind, RunDocument};
-use crate::series::{ErrorRow, FineRow, IntervalRow, OperationRow, Row};
+use crate::series::{ErrorRow, IntervalRow, OperationRow, Row, SubSecondRow};
 use crate::sums;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) const OPERATIONS: &str = "series/operations.csv";
 /// The rows of failures.
 pub(crate) const ERRORS: &str = "series/errors.csv";
 /// The rows of parts of windows, from the start of the measured time.
-pub(crate) const FINE: &str = "series/fine.csv";
+pub(crate) const FINE: &str = "series/sub-second.csv";
 
 /// Most rows of parts of windows: a minute shows every pattern that windows of a second hide.
 const MOST_FINE_ROWS: u64 = 6_000;
@@ -43,10 +43,10 @@ pub struct RunWriter {
     latency: AppendFile,
     operations: AppendFile,
     errors: AppendFile,
-    fine: AppendFile,
+    sub_second: AppendFile,
     intervals: AppendFile,
     /// Parts of windows that were written.
-    fine_rows: u64,
+    sub_second_rows: u64,
     encoder: Encoder,
     hlog_text: Vec<u8>,
     csv_text: String,
@@ -79,7 +79,7 @@ impl RunWriter {
         let latency = made.file(&directory.join(LATENCY), &hlog::header(started_at))?;
         let operations = made.table::<OperationRow>(&directory.join(OPERATIONS))?;
         let errors = made.table::<ErrorRow>(&directory.join(ERRORS))?;
-        let fine = made.table::<FineRow>(&directory.join(FINE))?;
+        let sub_second = made.table::<SubSecondRow>(&directory.join(FINE))?;
         let intervals = made.table::<IntervalRow>(&directory.join(INTERVALS))?;
         made.paths.push(directory.join(DOCUMENT));
         document.write(directory)?;
@@ -89,9 +89,9 @@ impl RunWriter {
             latency,
             operations,
             errors,
-            fine,
+            sub_second,
             intervals,
-            fine_rows: 0,
+            sub_second_rows: 0,
             encoder: Encoder::default(),
             hlog_text: Vec::new(),
             csv_text: String::new(),
@@ -109,8 +109,8 @@ impl RunWriter {
             file.check_whole()?;
         }
         let result = self.append(interval);
-        if let Ok(fine_rows) = result {
-            self.fine_rows += fine_rows;
+        if let Ok(sub_second_rows) = result {
+            self.sub_second_rows += sub_second_rows;
             self.files().into_iter().for_each(AppendFile::commit);
         } else {
             self.files().into_iter().for_each(AppendFile::roll_back);
@@ -146,7 +146,7 @@ impl RunWriter {
             &mut self.latency,
             &mut self.operations,
             &mut self.errors,
-            &mut self.fine,
+            &mut self.sub_second,
             &mut self.intervals,
         ]
     }
@@ -181,30 +181,30 @@ impl RunWriter {
         }
         self.errors.append(self.csv_text.as_bytes())?;
         self.csv_text.clear();
-        let mut fine_rows = 0;
-        for row in self.fine_rows_of(interval) {
+        let mut sub_second_rows = 0;
+        for row in self.sub_second_rows_of(interval) {
             row.put(&mut self.csv_text);
-            fine_rows += 1;
+            sub_second_rows += 1;
         }
-        self.fine.append(self.csv_text.as_bytes())?;
+        self.sub_second.append(self.csv_text.as_bytes())?;
         self.csv_text.clear();
         IntervalRow::new(interval).put(&mut self.csv_text);
         self.intervals.append(self.csv_text.as_bytes())?;
-        Ok(fine_rows)
+        Ok(sub_second_rows)
     }
 
     /// Whole parts of a window of the measured time, as far as there is room for them.
-    fn fine_rows_of(&self, interval: &IntervalRecord) -> Vec<FineRow> {
+    fn sub_second_rows_of(&self, interval: &IntervalRecord) -> Vec<SubSecondRow> {
         if interval.phase != PhaseKind::Measure {
             return Vec::new();
         }
         let whole = interval.duration_ns / FINE_NS;
-        let room = MOST_FINE_ROWS.saturating_sub(self.fine_rows);
-        let parts = interval.fine.iter().take(whole.min(room) as usize);
+        let room = MOST_FINE_ROWS.saturating_sub(self.sub_second_rows);
+        let parts = interval.sub_second.iter().take(whole.min(room) as usize);
         let starts = (interval.start_ns..).step_by(FINE_NS as usize);
         starts
             .zip(parts)
-            .map(|(start_ns, part)| FineRow {
+            .map(|(start_ns, part)| SubSecondRow {
                 start_ns,
                 ended: part.ended,
                 response_sum_ns: part.response_sum_ns,

@@ -50,11 +50,11 @@ pub(crate) fn of_servers<'a>(
             true => "Machine of the server".into(),
             false => format!("Machine of the server {address}").into(),
         },
-        facts: told(address, machine),
+        facts: reported(address, machine),
     })
 }
 
-fn told(address: &str, machine: &ServerMachine) -> Vec<Fact> {
+fn reported(address: &str, machine: &ServerMachine) -> Vec<Fact> {
     let by = Fact::new("Told by", format!("{address} (hostInfo)"));
     if let Some(reason) = &machine.reason {
         return vec![by, Fact::new("Unknown", reason)];
@@ -62,9 +62,9 @@ fn told(address: &str, machine: &ServerMachine) -> Vec<Fact> {
     let plain = |label: &str, value: &Option<String>| Fact::new(label, or_unknown(value.as_ref()));
     vec![
         plain("Host", &machine.hostname),
-        Fact::new("CPU", told_processor(machine)),
+        Fact::new("CPU", reported_processor(machine)),
         Fact::new("NUMA nodes", or_unknown(machine.numa_nodes)),
-        Fact::new("Memory", told_memory(machine)),
+        Fact::new("Memory", reported_memory(machine)),
         plain("System", &machine.os),
         plain("Kernel", &machine.kernel),
         by,
@@ -72,7 +72,7 @@ fn told(address: &str, machine: &ServerMachine) -> Vec<Fact> {
 }
 
 /// `8 × AMD EPYC (x86_64), 2 for the server`.
-fn told_processor(machine: &ServerMachine) -> String {
+fn reported_processor(machine: &ServerMachine) -> String {
     let model = or_unknown(machine.cpu_model.as_ref());
     let mut text = match machine.cpus {
         Some(cpus) => format!("{} × {model}", count(cpus)),
@@ -90,7 +90,7 @@ fn told_processor(machine: &ServerMachine) -> String {
     text
 }
 
-fn told_memory(machine: &ServerMachine) -> String {
+fn reported_memory(machine: &ServerMachine) -> String {
     let size = or_unknown(machine.memory_bytes.map(Quantity::bytes));
     let limit = machine.memory_limit_bytes;
     match limit.filter(|_| limit < machine.memory_bytes) {

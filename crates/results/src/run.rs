@@ -3,9 +3,9 @@
 use crate::ResultsError;
 use crate::trace::{AnalysedTrace, TraceOptions};
 use dyno_analyze::caveats::caveats;
-use dyno_analyze::course::course;
 use dyno_analyze::experiment::outages::outages;
 use dyno_analyze::experiment::run::{RunAnalysis, analyze};
+use dyno_analyze::timeline::timeline;
 use dyno_analyze::verdict::{Bench, judge};
 use dyno_analyze::windows::IntervalTotals;
 use dyno_record::io_trace;
@@ -107,10 +107,10 @@ pub fn analyse(run: &Run) -> Option<RunAnalysis> {
     }
     let analysis = analyze(&run.document, &run.responses, seed(&run.document)).ok()?;
     let bench = bench(run);
-    let course = course(&bench, &run.fine, seed(&run.document));
-    let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.transitions()));
-    let outages = outages(&run.document, &IntervalTotals::of_run(run), &run.fine);
-    Some(analysis.concluded(&run.document, course, verdict, outages))
+    let timeline = timeline(&bench, &run.sub_second, seed(&run.document));
+    let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &timeline.transitions()));
+    let outages = outages(&run.document, &IntervalTotals::of_run(run), &run.sub_second);
+    Some(analysis.concluded(&run.document, timeline, verdict, outages))
 }
 
 /// Share of the CPU time that the hypervisor took while a run measured; `None` where no machine told.

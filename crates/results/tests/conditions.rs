@@ -70,7 +70,12 @@ fn caveats(kind: Kind, level: &str) -> Vec<Statement> {
             fs::create_dir_all(folder.join("series")).expect("there is room");
             fs::copy(golden().join("v1").join(file), folder.join(file)).expect("it is there");
         }
-        for file in ["intervals.csv", "operations.csv", "errors.csv", "fine.csv"] {
+        for file in [
+            "intervals.csv",
+            "operations.csv",
+            "errors.csv",
+            "sub-second.csv",
+        ] {
             let file = Path::new("series").join(file);
             fs::copy(golden().join("v1").join(&file), folder.join(file)).expect("it is there");
         }

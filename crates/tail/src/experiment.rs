@@ -359,7 +359,7 @@ fn in_short(measured: &Measured) -> String {
     let rate: f64 = measured
         .producers
         .iter()
-        .map(|producer| producer.course.rates.acknowledged_per_s)
+        .map(|producer| producer.timeline.rates.acknowledged_per_s)
         .sum();
     let consumer = measured.consumers.first();
     let median = consumer

@@ -2,7 +2,7 @@
 //! adds up what they stamped. Whether latency grows over a run, and why, is for its caller to judge ([`run::Bench::judge`]).
 
 mod cells;
-pub mod course;
+pub mod downsample;
 pub mod driver;
 pub mod error;
 pub mod experiment;
@@ -17,6 +17,6 @@ pub mod split;
 pub mod stamps;
 pub mod sums;
 mod tables;
-pub mod thin;
+pub mod timeline;
 
 pub use error::TailError;

@@ -63,11 +63,11 @@ impl Ending {
 
     /// The cursors that a consumer found to be blind.
     pub fn blind(&self) -> Vec<BlindCursor> {
-        let told = self
+        let reported = self
             .events
             .iter()
             .filter(|event| event["reason"] == "blind");
-        let cursors = told.filter_map(|event| {
+        let cursors = reported.filter_map(|event| {
             Some(BlindCursor {
                 blind_s: event["blind_ns"].as_f64()? / 1e9,
                 found: event["found"].as_u64()?,
@@ -364,9 +364,9 @@ mod tests {
         let done = serde_json::json!({"event": "done", "messages": 7, "failed": 2});
         let first = failed(112.into(), "WriteConflict at mongodb://me:secret@h\n");
         let second = failed(Value::Null, "gone");
-        let told = ending(&[first, second.clone(), done.clone()]).failure();
+        let reported = ending(&[first, second.clone(), done.clone()]).failure();
         assert_eq!(
-            told.as_deref(),
+            reported.as_deref(),
             Some("WriteConflict at mongodb://***@h (code 112)")
         );
         assert_eq!(

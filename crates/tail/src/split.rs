@@ -1,7 +1,7 @@
 //! The parts of each message's time as histograms, and as series for pictures.
 
+use crate::downsample::downsample;
 use crate::messages::{Consumed, Fate, Produced};
-use crate::thin::thin;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dyno_record::interval::{HIGHEST_NS, latency_histogram};
@@ -87,7 +87,7 @@ fn latency(values: &[Option<i64>], points: usize) -> Latency {
             .map(|percent| (*percent, at(percent / 100.0)))
             .collect(),
         histogram: encode(&histogram),
-        series: thin(values, points),
+        series: downsample(values, points),
     }
 }
 

@@ -252,9 +252,9 @@ mod tests {
         let found = read::<Sent>(&torn);
         assert_eq!(found.len(), 2);
         assert!(found[0].is_ok());
-        let told = found[1].as_ref().unwrap_err();
+        let reported = found[1].as_ref().unwrap_err();
         for part in ["record 1", "31 of 32 bytes"] {
-            assert!(told.contains(part), "{told}");
+            assert!(reported.contains(part), "{reported}");
         }
     }
 
@@ -268,8 +268,8 @@ mod tests {
             assert!(found[0].as_ref().unwrap_err().contains("message 1"));
         }
         let early = read::<Received>(&bytes([1, 10, 0, 0]));
-        let told = early[0].as_ref().unwrap_err();
-        assert!(told.contains("message 1 ") && told.contains("producer 0"));
+        let reported = early[0].as_ref().unwrap_err();
+        assert!(reported.contains("message 1 ") && reported.contains("producer 0"));
         assert!(read::<Sent>(&[]).is_empty());
     }
 }

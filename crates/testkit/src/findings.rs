@@ -1,10 +1,10 @@
 //! Tables of findings: of each, an input about which it is told, and changes of that input after which it must not be.
 //!
 //! A finding names its measurement, and is silent where that is on the other side of its threshold. Where the record does
-//! not have it, another finding says so. [`Told::finish`] fails for whatever a rule can say and no table has heard:
+//! not have it, another finding says so. [`Reported::finish`] fails for whatever a rule can say and no table has heard:
 //!
 //! ```ignore
-//! let mut told = Told::default();
+//! let mut told = Reported::default();
 //! told.check(findings, vec![
 //!     case("more-load-is-slower", clients())
 //!         .not_if("the intervals overlap", |it| last(it).rate_per_s = figure(17_000.0, 0.2))
@@ -18,7 +18,7 @@ use dyno_record::experiment::Finding;
 use dyno_record::statement::{Statement, Value};
 use std::collections::BTreeSet;
 
-/// Folders whose sources make findings; each has a test that ends with [`Told::finish`].
+/// Folders whose sources make findings; each has a test that ends with [`Reported::finish`].
 const MAKERS: [&str; 4] = [
     "crates/analyze/src/access_pattern",
     "crates/analyze/src/experiment",
@@ -84,7 +84,7 @@ impl<T> Case<T> {
 
 /// What was told in the cases of all tables.
 #[derive(Default)]
-pub struct Told {
+pub struct Reported {
     /// Codes of findings.
     findings: BTreeSet<String>,
     /// These, and those of their parts and of their evidence.
@@ -94,7 +94,7 @@ pub struct Told {
     problems: BTreeSet<String>,
 }
 
-impl Told {
+impl Reported {
     /// Applies `rules` to the input of each case and to what its changes make of it.
     pub fn check<T: Clone>(&mut self, rules: impl Fn(&T) -> Vec<Finding>, cases: Vec<Case<T>>) {
         for case in cases {
@@ -135,10 +135,10 @@ impl Told {
 
     /// A statement that rules make for others, with its parts.
     pub fn hear(&mut self, statement: &Statement) {
-        fn parts(value: &Value, told: &mut Told) {
+        fn parts(value: &Value, reported: &mut Reported) {
             match value {
-                Value::Statement(part) => told.hear(part),
-                Value::List(values) => values.iter().for_each(|one| parts(one, told)),
+                Value::Statement(part) => reported.hear(part),
+                Value::List(values) => values.iter().for_each(|one| parts(one, reported)),
                 _ => {}
             }
         }

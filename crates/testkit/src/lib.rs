@@ -13,7 +13,7 @@
 //! println!("{}", server.address());
 //! ```
 
-pub mod double;
+pub mod fake_mongod;
 pub mod fault;
 pub mod findings;
 mod mongo_java;

@@ -16,7 +16,7 @@ const LARGEST_BYTES: usize = 48_000_000;
 /// What a server says of a command that it does not have.
 const COMMAND_NOT_FOUND: i32 = 59;
 
-/// The sender wants no answer, or sends a checksum: clients of the double do neither.
+/// The sender wants no answer, or sends a checksum: clients of the fake `mongod` do neither.
 const REFUSED_FLAGS: i32 = 0b11;
 
 /// A message that arrived.
@@ -56,7 +56,9 @@ pub(crate) fn read(stream: &mut impl Read) -> io::Result<Message> {
     let mut rest = vec![0; length - HEADER_BYTES];
     stream.read_exact(&mut rest)?;
     if word(&rest, 0)? & REFUSED_FLAGS != 0 {
-        return Err(io::Error::other("flags that the double does not know"));
+        return Err(io::Error::other(
+            "flags that the fake `mongod` does not know",
+        ));
     }
     Ok(Message {
         id: word(&header, 4)?,
@@ -122,11 +124,11 @@ pub(crate) fn ask(address: SocketAddr, command: &Document) -> io::Result<Documen
     exchange(&mut connect(address)?, command)
 }
 
-/// Asks another node of the double for its state. That of a real server, which does not know the question, is what its `hello`
+/// Asks another node of the fake `mongod` for its state. That of a real server, which does not know the question, is what its `hello`
 /// tells.
 pub(crate) fn state(address: SocketAddr) -> io::Result<Document> {
     let mut stream = connect(address)?;
-    let state = exchange(&mut stream, &doc! { "doubleState": 1, "$db": "admin" })?;
+    let state = exchange(&mut stream, &doc! { "fakeMongodState": 1, "$db": "admin" })?;
     let is_unknown = state
         .get_i32("code")
         .is_ok_and(|code| code == COMMAND_NOT_FOUND);

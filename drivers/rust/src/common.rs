@@ -410,14 +410,14 @@ pub(crate) struct Lost {
     pub(crate) reason: &'static str,
     pub(crate) code: Option<i32>,
     pub(crate) message: String,
-    pub(crate) told: bool,
+    pub(crate) reported: bool,
     /// Of a blind cursor: for how many ns it was, and what queries found meanwhile.
     pub(crate) blind: Option<(i64, i64)>,
 }
 
 impl Lost {
     pub(crate) fn tell(&mut self, at_ns: i64) {
-        if std::mem::replace(&mut self.told, true) {
+        if std::mem::replace(&mut self.reported, true) {
             return;
         }
         let mut event = serde_json::json!({

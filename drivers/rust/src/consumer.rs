@@ -269,7 +269,7 @@ impl<'a> Consumer<'a> {
             reason: "empty",
             code: None,
             message: "the cursor found nothing and died".to_owned(),
-            told: lost.is_some_and(|lost| lost.reason == "empty"),
+            reported: lost.is_some_and(|lost| lost.reason == "empty"),
             blind: None,
         }
     }
@@ -294,7 +294,7 @@ impl<'a> Consumer<'a> {
             reason,
             code,
             message: error.to_string(),
-            told: false,
+            reported: false,
             blind: None,
         }
     }

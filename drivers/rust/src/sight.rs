@@ -75,7 +75,7 @@ impl Sight {
             reason: "blind",
             code: None,
             message: "the cursor did not bring what queries found".to_owned(),
-            told: false,
+            reported: false,
             blind: Some((now_ns - self.missed_ns, self.missed)),
         }
     }

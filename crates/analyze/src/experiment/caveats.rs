@@ -57,15 +57,20 @@ fn key(caveat: &Caveat) -> (CaveatKind, &str, [Option<&str>; 4], Option<PhaseKin
 
 impl Group<'_> {
     fn caveat(&self, all: usize) -> Caveat {
-        let (runs, doubt) = (self.runs, &self.first.statement);
+        let (runs, caveat) = (self.runs, &self.first.statement);
         let statement = match (self.alike, runs == all) {
-            (true, true) => doubt.clone(),
+            (true, true) => caveat.clone(),
             (true, false) => {
-                statement!("doubt-of-some-runs", doubt = doubt, runs = runs, all = all)
+                statement!(
+                    "caveat-of-some-runs",
+                    caveat = caveat,
+                    runs = runs,
+                    all = all
+                )
             }
             (false, _) => statement!(
-                "doubt-like-that-of-run",
-                doubt = doubt,
+                "caveat-like-run",
+                caveat = caveat,
                 run = self.run,
                 runs = runs,
                 all = all
@@ -106,8 +111,8 @@ mod tests {
         let rare = caveat(CaveatKind::NotSteady, statement!("trend"));
         let found = of_runs(&runs(&[&[], std::slice::from_ref(&rare), &[]]));
         let expected = statement!(
-            "doubt-of-some-runs",
-            doubt = &rare.statement,
+            "caveat-of-some-runs",
+            caveat = &rare.statement,
             runs = 1usize,
             all = 3usize
         );
@@ -123,8 +128,8 @@ mod tests {
         let (one, other) = (few(6), few(7));
         let found = of_runs(&runs(&[std::slice::from_ref(&one), &[other]]));
         let expected = statement!(
-            "doubt-like-that-of-run",
-            doubt = &one.statement,
+            "caveat-like-run",
+            caveat = &one.statement,
             run = "runs/0",
             runs = 2usize,
             all = 2usize

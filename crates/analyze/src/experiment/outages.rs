@@ -8,11 +8,11 @@ use crate::values::{exact, seconds, time};
 use crate::verdict::{Cause, Verdict};
 use crate::windows::IntervalTotals;
 use dyno_record::experiment::Finding;
-use dyno_record::fine::FinePoint;
 use dyno_record::interval::FINE_NS;
 use dyno_record::model::{Event, EventRecord, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
+use dyno_record::sub_second::SubSecondPoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ impl Outage {
 pub fn outages(
     document: &RunDocument,
     windows: &[IntervalTotals],
-    fine: &[FinePoint],
+    sub_second: &[SubSecondPoint],
 ) -> Vec<Outage> {
     let windows: Vec<&IntervalTotals> = windows
         .iter()
@@ -89,10 +89,12 @@ pub fn outages(
     let end_s = last.start_s + last.duration_s;
     // What is sent then is waited for afterwards, and nothing else is sent.
     let planned_end_s = planned_end_s(document, first.start_s).unwrap_or(end_s);
-    let fine_end_s = fine.last().map_or(0.0, |point| point.start_s + POINT_S);
+    let sub_second_end_s = sub_second
+        .last()
+        .map_or(0.0, |point| point.start_s + POINT_S);
     let busy: Vec<(f64, f64)> = windows
         .iter()
-        .flat_map(|one| successes(one, fine, fine_end_s))
+        .flat_map(|one| successes(one, sub_second, sub_second_end_s))
         .collect();
     let starts = std::iter::once(first.start_s).chain(busy.iter().map(|span| span.1));
     // With a number of operations the load is over with the last one.
@@ -133,12 +135,16 @@ fn planned_end_s(document: &RunDocument, start_s: f64) -> Option<f64> {
 
 /// The times of a window in which operations succeeded, as far as they are known: all of it, or its points with a success, if
 /// these reach to its end.
-fn successes(window: &IntervalTotals, fine: &[FinePoint], fine_end_s: f64) -> Vec<(f64, f64)> {
+fn successes(
+    window: &IntervalTotals,
+    sub_second: &[SubSecondPoint],
+    sub_second_end_s: f64,
+) -> Vec<(f64, f64)> {
     if window.succeeded == 0 {
         return Vec::new();
     }
     let (start_s, end_s) = (window.start_s, window.start_s + window.duration_s);
-    if end_s > fine_end_s + POINT_S {
+    if end_s > sub_second_end_s + POINT_S {
         let (gap_start_s, gap_end_s) = window.gap_s.unwrap_or((end_s, end_s));
         let spans = [(start_s, gap_start_s), (gap_end_s, end_s)];
         return spans
@@ -147,8 +153,8 @@ fn successes(window: &IntervalTotals, fine: &[FinePoint], fine_end_s: f64) -> Ve
             .collect();
     }
     let inside =
-        |point: &&FinePoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
-    let points: Vec<f64> = fine
+        |point: &&SubSecondPoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
+    let points: Vec<f64> = sub_second
         .iter()
         .filter(inside)
         .filter(|point| point.ended > point.failed)

@@ -7,11 +7,11 @@ use super::findings::{conclusion, single_run};
 use super::saturation::{self, UsedUp};
 use super::stations::{knows_server, stations};
 use super::sweep::disk_limits_of_runs;
-use crate::course::Course;
 use crate::experiment::outages::{Outage, with_outages};
 use crate::laws;
 use crate::laws::demand;
 use crate::resampling::Resampling;
+use crate::timeline::Timeline;
 pub use crate::uncertainty::series::NoInterval;
 use crate::uncertainty::series::{IntervalSample, Series};
 use crate::verdict::Verdict;
@@ -49,7 +49,7 @@ pub struct RunAnalysis {
     pub outages: Vec<Outage>,
     /// What changed over the measured time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub course: Option<Course>,
+    pub timeline: Option<Timeline>,
     /// What held the run up, as far as it was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
@@ -100,7 +100,7 @@ impl RunAnalysis {
     pub fn concluded(
         self,
         document: &RunDocument,
-        course: Course,
+        timeline: Timeline,
         verdict: Option<Verdict>,
         outages: Vec<Outage>,
     ) -> RunAnalysis {
@@ -113,7 +113,7 @@ impl RunAnalysis {
         let (findings, verdict) = with_outages(document, &outages, findings, verdict);
         RunAnalysis {
             outages,
-            course: Some(course),
+            timeline: Some(timeline),
             verdict,
             findings,
             ..self
@@ -164,7 +164,7 @@ pub fn analyze(
         disk,
         bottleneck: None,
         outages: Vec::new(),
-        course: None,
+        timeline: None,
         verdict: None,
         findings: Vec::new(),
     };

@@ -22,7 +22,7 @@ mod under_way;
 mod visible;
 
 pub use baseline::{BASELINE_RUNS, Baseline};
-pub use noise::noise_told;
+pub use noise::noise_reported;
 pub use visible::visible_ratio;
 use visible::{Confirmed, visible_beyond};
 
@@ -100,7 +100,7 @@ impl Noise {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct TuneCourse {
+pub struct TuneProgress {
     options: TuneOptions,
     knobs: Vec<Knob>,
     search: Tuning,
@@ -203,12 +203,12 @@ impl ToConfirm {
     }
 }
 
-impl TuneCourse {
+impl TuneProgress {
     /// Begins after the runs with the defaults.
     ///
     /// # Errors
     /// In words, why no search can follow: a run that does not tell the goal, or does harm without any change.
-    pub fn new(options: &TuneOptions, baseline: &Baseline) -> Result<TuneCourse, String> {
+    pub fn new(options: &TuneOptions, baseline: &Baseline) -> Result<TuneProgress, String> {
         let mut logs = Vec::new();
         for figures in baseline.counted() {
             if let Some(reason) = harm(options, figures) {
@@ -236,7 +236,7 @@ impl TuneCourse {
             trials: options.trials.unwrap_or_default() as usize,
             margin: options.margin_ratio.ln_1p(),
         };
-        Ok(TuneCourse {
+        Ok(TuneProgress {
             search: Tuning::new(parameters, settings),
             // A pair differs by the noise of both of its runs.
             noise: Noise {

@@ -199,7 +199,7 @@ fn change_has_levels_time_and_possible_range() {
 #[test]
 fn a_slow_drift_is_a_drift_and_not_steps() {
     for (over_series, windows) in [(0.3, 300), (3.0, 600), (-0.4, 300)] {
-        let (mut told, mut steps) = (0, 0);
+        let (mut reported, mut steps) = (0, 0);
         for seed in 0..40 {
             let noise = normal(seed, windows).into_iter().enumerate();
             let line = |place| 1_000.0 * (1.0 + over_series * place as f64 / windows as f64);
@@ -207,12 +207,12 @@ fn a_slow_drift_is_a_drift_and_not_steps() {
             let changes = found(&series, seed);
             steps += changes.shifts.len();
             let Some(drift) = changes.drift else { continue };
-            told += 1;
+            reported += 1;
             let found = drift.over_series_ratio;
             assert!((found / over_series - 1.0).abs() < 0.3, "{seed}: {drift:?}");
             assert_eq!(drift.per_hour_ratio > 0.0, over_series > 0.0);
         }
-        assert!(told >= 38, "{over_series}: {told} of 40");
+        assert!(reported >= 38, "{over_series}: {reported} of 40");
         assert!(steps <= 2, "{over_series}: {steps} steps in 40 series");
     }
 }

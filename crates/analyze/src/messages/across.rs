@@ -1,8 +1,8 @@
 //! What follows from all cells of an experiment together: which latencies grow and why, whether the bound on inserts in
 //! flight or the driver is the cause, whether the size of the pool matters, and what happened on the way.
 
+use super::caveats;
 use super::describe::duration;
-use super::doubts;
 use super::lines::{Line, bound, combination, label, lines, named};
 use super::repeated;
 use crate::values::{exact, number, rate, time, times, us};
@@ -35,7 +35,7 @@ pub fn findings(document: &TailDocument) -> Vec<Finding> {
         found.extend(fastest(document, &whole));
     }
     found.extend(events(document));
-    found.extend(doubts::doubts(document, &lines));
+    found.extend(caveats::caveats(document, &lines));
     found
 }
 
@@ -44,7 +44,7 @@ fn failures(document: &TailDocument) -> Vec<Finding> {
         .cells
         .iter()
         .filter(|cell| cell.status == CellStatus::Failed);
-    let told = failed.map(|cell| {
+    let reported = failed.map(|cell| {
         Finding::warning(
             statement!(
                 "cell-failed",
@@ -54,7 +54,7 @@ fn failures(document: &TailDocument) -> Vec<Finding> {
             vec![sums(cell)],
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 fn sums(cell: &Cell) -> Statement {
@@ -118,7 +118,7 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     );
     let evidence = unbounded.iter().chain(&bounded).map(|line| {
         let place = match line.cell.settings.in_flight {
-            InFlight::Unbounded => match line.producer.course.place {
+            InFlight::Unbounded => match line.producer.timeline.place {
                 QueuePlace::Driver => Some("driver"),
                 QueuePlace::Program => Some("program"),
             },
@@ -136,7 +136,7 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied().unwrap_or(0.0)
         };
-        let points = &line.producer.course.points;
+        let points = &line.producer.timeline.points;
         let (first, last) = points.split_at(points.len() / 2);
         statement!(
             "medians-of-halves",
@@ -153,7 +153,7 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     let growing = lines.iter().filter(|line| line.grows());
     let (repeated, alone): (Vec<&Line<'_>>, Vec<&Line<'_>>) =
         growing.partition(|line| line.cell.repetition.is_some());
-    let told = alone.into_iter().map(|line| {
+    let reported = alone.into_iter().map(|line| {
         let verdict = &line.producer.verdict;
         let trends = verdict.trends.iter().map(|part| {
             statement!(
@@ -167,7 +167,8 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
         });
         Finding::found(judged(document, line), trends.collect())
     });
-    told.chain(growing_again(document, lines, &repeated))
+    reported
+        .chain(growing_again(document, lines, &repeated))
         .collect()
 }
 
@@ -179,7 +180,7 @@ fn growing_again(
 ) -> Vec<Finding> {
     let is_first = |place: usize| !growing[..place].iter().any(|it| it.repeats(growing[place]));
     let firsts = (0..growing.len()).filter(|place| is_first(*place));
-    let told = firsts.map(|place| {
+    let reported = firsts.map(|place| {
         let first = growing[place];
         let same = growing.iter().filter(|line| line.repeats(first));
         let all = lines.iter().filter(|line| line.repeats(first));
@@ -193,7 +194,7 @@ fn growing_again(
             same.map(|line| judged(document, line)).collect(),
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 fn judged(document: &TailDocument, line: &Line<'_>) -> Statement {
@@ -278,7 +279,7 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
         if same.len() < 2 {
             continue;
         }
-        let acknowledged = |line: &Line<'_>| line.producer.course.rates.acknowledged_per_s;
+        let acknowledged = |line: &Line<'_>| line.producer.timeline.rates.acknowledged_per_s;
         let medians: Vec<f64> = same.iter().map(|(_, median_us)| *median_us).collect();
         let rates: Vec<f64> = same.iter().map(|(line, _)| acknowledged(line)).collect();
         let (median, sent) = (spread(&medians), spread(&rates));
@@ -345,7 +346,7 @@ fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
             bounds.push(line.cell.settings.in_flight);
         }
     }
-    let told = bounds.into_iter().filter_map(|in_flight| {
+    let reported = bounds.into_iter().filter_map(|in_flight| {
         let mut same: Vec<(&Line<'_>, f64)> = lines
             .iter()
             .filter(|line| line.cell.settings.in_flight == in_flight)
@@ -369,12 +370,12 @@ fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
                 "median-and-rate",
                 who = named(document, line),
                 median = us(*median_us),
-                rate = rate(line.producer.course.rates.acknowledged_per_s)
+                rate = rate(line.producer.timeline.rates.acknowledged_per_s)
             )
         });
         Some(Finding::found(said, evidence.collect()))
     });
-    told.collect()
+    reported.collect()
 }
 
 /// What consumers had to cope with.
@@ -436,7 +437,7 @@ fn blind(document: &TailDocument) -> Vec<Finding> {
         consumers.map(move |consumer| (cell, consumer))
     });
     let blinded = consumers.filter(|(_, consumer)| !consumer.blind.is_empty());
-    let told = blinded.map(|(cell, consumer)| {
+    let reported = blinded.map(|(cell, consumer)| {
         let blind = consumer.blind.iter();
         let times = blind.map(|cursor| time(cursor.blind_s));
         let found: u64 = consumer.blind.iter().map(|cursor| cursor.found).sum();
@@ -452,7 +453,7 @@ fn blind(document: &TailDocument) -> Vec<Finding> {
             ],
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 #[cfg(test)]

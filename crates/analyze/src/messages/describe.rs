@@ -6,28 +6,28 @@ use crate::values::{exact, number, rate, time};
 use dyno_record::document::variant_name;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
-use dyno_record::tail::{Cause, Course, InFlight, Judgement, Part, QueuePlace, Trend};
+use dyno_record::tail::{Cause, InFlight, Judgement, Part, QueuePlace, Timeline, Trend};
 
 /// Distance of Little's ratio from 1 that still agrees: medians stand for means, and inserts that are
 /// in flight when the run ends are counted on one side only.
 const LITTLE_TOLERANCE: f64 = 0.25;
 
-pub(super) fn judgement(course: &Course, found: &Judgement) -> Statement {
+pub(super) fn judgement(timeline: &Timeline, found: &Judgement) -> Statement {
     let mut parts = match found.cause {
         Cause::TooFew => vec![statement!(
             "too-few-messages",
-            points = course.points.len(),
+            points = timeline.points.len(),
             least = LEAST_POINTS
         )],
-        Cause::Stationary => vec![stationary(course, found)],
-        Cause::MoreOfferedThanSent => vec![more_offered(course, found)],
-        Cause::UnboundedInFlight => unbounded(course, found),
-        Cause::Server => vec![server(course, found)],
-        Cause::Delivery => vec![delivery(course, found)],
+        Cause::Stationary => vec![stationary(timeline, found)],
+        Cause::MoreOfferedThanSent => vec![more_offered(timeline, found)],
+        Cause::UnboundedInFlight => unbounded(timeline, found),
+        Cause::Server => vec![server(timeline, found)],
+        Cause::Delivery => vec![delivery(timeline, found)],
     };
-    parts.extend(connection_wait(course, found));
+    parts.extend(connection_wait(timeline, found));
     if found.cause != Cause::TooFew {
-        parts.extend(slower(course));
+        parts.extend(slower(timeline));
     }
     statement!("messages", parts = parts)
 }
@@ -62,19 +62,19 @@ fn beside(found: &Judgement, part: Part) -> Statement {
     )
 }
 
-fn stationary(course: &Course, found: &Judgement) -> Statement {
+fn stationary(timeline: &Timeline, found: &Judgement) -> Statement {
     let total = found
         .trend_of(Part::Total)
         .or(found.trend_of(Part::Acknowledged));
     statement!(
         "latency-does-not-grow",
-        messages = course.messages,
+        messages = timeline.messages,
         median = duration(total.map_or(0.0, |trend| trend.median)),
         tau = number(total.map_or(0.0, |trend| trend.tau_ratio))
     )
 }
 
-fn more_offered(course: &Course, found: &Judgement) -> Statement {
+fn more_offered(timeline: &Timeline, found: &Judgement) -> Statement {
     let wait = found.trend_of(Part::Wait);
     let inserted = found.trend_of(Part::Acknowledged);
     let in_flight = wait.map(|wait| wait.change) < inserted.map(|inserted| inserted.change);
@@ -87,18 +87,18 @@ fn more_offered(course: &Course, found: &Judgement) -> Statement {
         code,
         growth = per_thousand(growing),
         beside = beside(found, other),
-        offered = course.rates.offered_per_s.map(rate),
-        sent = rate(course.rates.sent_per_s),
+        offered = timeline.rates.offered_per_s.map(rate),
+        sent = rate(timeline.rates.sent_per_s),
         tau = tau(growing)
     )
 }
 
-fn unbounded(course: &Course, found: &Judgement) -> Vec<Statement> {
-    let messages = course.messages;
-    let rates = &course.rates;
+fn unbounded(timeline: &Timeline, found: &Judgement) -> Vec<Statement> {
+    let messages = timeline.messages;
+    let rates = &timeline.rates;
     let wait = found.trend_of(Part::Wait);
     let inserted = found.trend_of(Part::Acknowledged);
-    let in_program = course.place == QueuePlace::Program
+    let in_program = timeline.place == QueuePlace::Program
         || wait.map(|wait| wait.change) > inserted.map(|inserted| inserted.change);
     if in_program {
         return vec![statement!(
@@ -117,7 +117,7 @@ fn unbounded(course: &Course, found: &Judgement) -> Vec<Statement> {
         all = time(rates.all_s),
         growth = per_thousand(inserted)
     )];
-    if let Some((ratio, most)) = found.little_ratio.zip(most_in_flight(course)) {
+    if let Some((ratio, most)) = found.little_ratio.zip(most_in_flight(timeline)) {
         parts.push(statement!(
             "littles-law-of-inserts",
             in_flight = number(most),
@@ -130,14 +130,14 @@ fn unbounded(course: &Course, found: &Judgement) -> Vec<Statement> {
     parts
 }
 
-fn most_in_flight(course: &Course) -> Option<f64> {
-    let most = course.points.iter().map(|point| point.in_flight);
+fn most_in_flight(timeline: &Timeline) -> Option<f64> {
+    let most = timeline.points.iter().map(|point| point.in_flight);
     most.max_by(f64::total_cmp).filter(|most| *most > 0.0)
 }
 
-fn server(course: &Course, found: &Judgement) -> Statement {
+fn server(timeline: &Timeline, found: &Judgement) -> Statement {
     let inserted = found.trend_of(Part::Acknowledged);
-    let (is_bounded, in_flight) = match course.in_flight {
+    let (is_bounded, in_flight) = match timeline.in_flight {
         InFlight::Bounded(bound) => (true, exact(bound as f64)),
         InFlight::Unbounded => (false, number(found.in_flight.median)),
     };
@@ -152,9 +152,9 @@ fn server(course: &Course, found: &Judgement) -> Statement {
     )
 }
 
-fn delivery(course: &Course, found: &Judgement) -> Statement {
+fn delivery(timeline: &Timeline, found: &Judgement) -> Statement {
     let after = found.trend_of(Part::After);
-    let mut batches = course
+    let mut batches = timeline
         .points
         .iter()
         .filter_map(|point| point.batch_messages);
@@ -169,9 +169,9 @@ fn delivery(course: &Course, found: &Judgement) -> Statement {
     )
 }
 
-fn connection_wait(course: &Course, found: &Judgement) -> Option<Statement> {
+fn connection_wait(timeline: &Timeline, found: &Judgement) -> Option<Statement> {
     let wait = duration(found.connection_wait_ns?);
-    let connections = course.pool?;
+    let connections = timeline.pool?;
     Some(statement!(
         "inserts-wait-for-connection",
         wait = wait,
@@ -179,8 +179,8 @@ fn connection_wait(course: &Course, found: &Judgement) -> Option<Statement> {
     ))
 }
 
-fn slower(course: &Course) -> Option<Statement> {
-    let rates = &course.rates;
+fn slower(timeline: &Timeline) -> Option<Statement> {
+    let rates = &timeline.rates;
     let (first, second) = (
         rates.acknowledged_first_half_per_s,
         rates.acknowledged_second_half_per_s,

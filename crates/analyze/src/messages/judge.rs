@@ -12,7 +12,7 @@ use super::describe;
 use super::trend::trend;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
-use dyno_record::tail::{Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point};
+use dyno_record::tail::{Cause, Direction, InFlight, Judgement, Part, PartTrend, Point, Timeline};
 
 /// Smallest growth of a part over the run that is one: below a tenth of a millisecond the wake-ups of
 /// the machine decide.
@@ -23,9 +23,9 @@ pub(super) const SLOWER_RATIO: f64 = 0.7;
 const QUEUE_PER_CONNECTION: f64 = 1.5;
 
 /// Says whether the latency of a producer's messages grows, and why.
-pub fn judge(course: &Course) -> Judgement {
-    let trends = trends(&course.points);
-    let in_flight_points: Vec<(f64, f64)> = course
+pub fn judge(timeline: &Timeline) -> Judgement {
+    let trends = trends(&timeline.points);
+    let in_flight_points: Vec<(f64, f64)> = timeline
         .points
         .iter()
         .map(|point| (point.message, point.in_flight))
@@ -36,11 +36,11 @@ pub fn judge(course: &Course) -> Judgement {
         statement: statement!("messages", parts = Vec::<Statement>::new()),
         trends,
         in_flight,
-        little_ratio: little_ratio(course),
-        connection_wait_ns: connection_wait(course),
+        little_ratio: little_ratio(timeline),
+        connection_wait_ns: connection_wait(timeline),
     };
-    judgement.cause = cause(course, &judgement);
-    judgement.statement = describe::judgement(course, &judgement);
+    judgement.cause = cause(timeline, &judgement);
+    judgement.statement = describe::judgement(timeline, &judgement);
     judgement
 }
 
@@ -67,7 +67,7 @@ fn trends(points: &[Point]) -> Vec<PartTrend> {
         .collect()
 }
 
-fn cause(course: &Course, found: &Judgement) -> Cause {
+fn cause(timeline: &Timeline, found: &Judgement) -> Cause {
     if found
         .trends
         .iter()
@@ -93,15 +93,17 @@ fn cause(course: &Course, found: &Judgement) -> Cause {
     let Some(most) = most else {
         return Cause::Stationary;
     };
-    let unbounded = course.in_flight == InFlight::Unbounded;
+    let unbounded = timeline.in_flight == InFlight::Unbounded;
     let more_in_flight = found.in_flight.direction == Direction::Growing;
     match most.part {
         // Blocking drivers queue in the program: without a schedule every message is due at the start.
-        Part::Wait if unbounded && course.rates.offered_per_s.is_none() => Cause::UnboundedInFlight,
+        Part::Wait if unbounded && timeline.rates.offered_per_s.is_none() => {
+            Cause::UnboundedInFlight
+        }
         Part::Wait => Cause::MoreOfferedThanSent,
         Part::Acknowledged if more_in_flight && unbounded => Cause::UnboundedInFlight,
         // A bound that is far away: they queue as they would without one.
-        Part::Acknowledged if more_in_flight && course.rates.offered_per_s.is_some() => {
+        Part::Acknowledged if more_in_flight && timeline.rates.offered_per_s.is_some() => {
             Cause::MoreOfferedThanSent
         }
         Part::Acknowledged => Cause::Server,
@@ -109,9 +111,9 @@ fn cause(course: &Course, found: &Judgement) -> Cause {
     }
 }
 
-fn little_ratio(course: &Course) -> Option<f64> {
-    let rate = course.rates.acknowledged_per_s;
-    let ratios = course
+fn little_ratio(timeline: &Timeline) -> Option<f64> {
+    let rate = timeline.rates.acknowledged_per_s;
+    let ratios = timeline
         .points
         .iter()
         .filter(|point| point.in_flight > 0.0)
@@ -119,11 +121,11 @@ fn little_ratio(course: &Course) -> Option<f64> {
     crate::robust::median(ratios).filter(|ratio| ratio.is_finite() && rate > 0.0)
 }
 
-fn connection_wait(course: &Course) -> Option<f64> {
-    let pool = course.pool? as f64;
-    let rate = course.rates.acknowledged_per_s;
-    let in_flight = crate::robust::median(course.points.iter().map(|point| point.in_flight))?;
-    let insert = crate::robust::median(course.points.iter().map(|point| point.acknowledged_ns))?;
+fn connection_wait(timeline: &Timeline) -> Option<f64> {
+    let pool = timeline.pool? as f64;
+    let rate = timeline.rates.acknowledged_per_s;
+    let in_flight = crate::robust::median(timeline.points.iter().map(|point| point.in_flight))?;
+    let insert = crate::robust::median(timeline.points.iter().map(|point| point.acknowledged_ns))?;
     let busy_ns = pool / rate * 1e9;
     (rate > 0.0 && in_flight >= QUEUE_PER_CONNECTION * pool && insert > busy_ns)
         .then_some(insert - busy_ns)

@@ -2,8 +2,8 @@
 //! where the time goes.
 
 pub mod across;
+mod caveats;
 mod describe;
-mod doubts;
 mod judge;
 pub mod lines;
 pub mod repeated;

@@ -101,7 +101,7 @@ pub fn repeated(document: &TailDocument) -> Vec<Repeated> {
         let means = levels(&groups, |line| line.total().map(|total| total.mean_us));
         let p99s = levels(&groups, |line| line.total().map(|total| total.p99_us));
         let rates = levels(&groups, |line| {
-            Some(line.producer.course.rates.acknowledged_per_s)
+            Some(line.producer.timeline.rates.acknowledged_per_s)
         });
         let costs = levels(&groups, Line::cpu_us);
         let known = (0..groups.len()).filter_map(|place| Some((place, medians[place]?)));

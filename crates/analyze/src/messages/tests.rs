@@ -1,7 +1,7 @@
 //! Simulated producers, whose cause is known.
 
 use super::*;
-use dyno_record::tail::{Cause, Course, InFlight, Judgement, Point, QueuePlace, Rates};
+use dyno_record::tail::{Cause, InFlight, Judgement, Point, QueuePlace, Rates, Timeline};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -25,7 +25,7 @@ const QUIET: Message = Message {
     in_flight: 1.0,
 };
 
-fn course(in_flight: InFlight, mut message: impl FnMut(f64) -> Message) -> Course {
+fn timeline(in_flight: InFlight, mut message: impl FnMut(f64) -> Message) -> Timeline {
     let points = (0..POINTS).map(|place| {
         let share = (place as f64 + 0.5) / POINTS as f64;
         let found = message(share);
@@ -39,7 +39,7 @@ fn course(in_flight: InFlight, mut message: impl FnMut(f64) -> Message) -> Cours
             batch_messages: Some(1.0 + 99.0 * share),
         }
     });
-    Course {
+    Timeline {
         messages: MESSAGES,
         in_flight,
         place: QueuePlace::Driver,
@@ -69,7 +69,7 @@ fn has(judgement: &Judgement, parts: &[&str]) {
 
 #[test]
 fn flat_latency_is_stationary() {
-    let found = judge(&course(InFlight::Bounded(1), |_| QUIET));
+    let found = judge(&timeline(InFlight::Bounded(1), |_| QUIET));
     assert_eq!(found.cause, Cause::Stationary);
     has(
         &found,
@@ -84,7 +84,7 @@ fn noisy_flat_latency_is_not_called_growing() {
     let mut stationary = 0;
     for _ in 0..200 {
         let mut drift = 0.0;
-        let found = judge(&course(InFlight::Bounded(8), |_| {
+        let found = judge(&timeline(InFlight::Bounded(8), |_| {
             drift = 0.5 * drift + rng.random::<f64>() - 0.5;
             Message {
                 acknowledged_ns: (2.0 + drift) * MS,
@@ -100,7 +100,7 @@ fn noisy_flat_latency_is_not_called_growing() {
 
 #[test]
 fn a_schedule_beyond_the_driver_is_more_offered_than_sent() {
-    let mut late = course(InFlight::Bounded(1), |share| Message {
+    let mut late = timeline(InFlight::Bounded(1), |share| Message {
         wait_ns: share * 5_000.0 * MS,
         ..QUIET
     });
@@ -119,8 +119,8 @@ fn a_schedule_beyond_the_driver_is_more_offered_than_sent() {
 }
 
 /// The riddle: everything is handed over at once, and message k waits for the k before it.
-fn riddle() -> Course {
-    let mut all_at_once = course(InFlight::Unbounded, |share| {
+fn riddle() -> Timeline {
+    let mut all_at_once = timeline(InFlight::Unbounded, |share| {
         let before = share * MESSAGES as f64;
         Message {
             acknowledged_ns: before / 10_000.0 * 1e9,
@@ -152,7 +152,7 @@ fn unawaited_inserts_are_unbounded_in_flight() {
 
 #[test]
 fn a_blocking_driver_without_bound_queues_in_the_program() {
-    let mut blocking = course(InFlight::Unbounded, |share| Message {
+    let mut blocking = timeline(InFlight::Unbounded, |share| Message {
         wait_ns: share * 10_000.0 * MS,
         in_flight: 100.0,
         ..QUIET
@@ -166,7 +166,7 @@ fn a_blocking_driver_without_bound_queues_in_the_program() {
 #[test]
 fn longer_inserts_with_as_many_in_flight_are_the_server() {
     for bound in [InFlight::Bounded(4), InFlight::Unbounded] {
-        let mut slower = course(bound, |share| Message {
+        let mut slower = timeline(bound, |share| Message {
             acknowledged_ns: (1.0 + 4.0 * share) * MS,
             in_flight: 4.0,
             ..QUIET
@@ -187,7 +187,7 @@ fn longer_inserts_with_as_many_in_flight_are_the_server() {
 
 #[test]
 fn messages_that_are_received_later_and_later_are_delivery() {
-    let found = judge(&course(InFlight::Bounded(1), |share| Message {
+    let found = judge(&timeline(InFlight::Bounded(1), |share| Message {
         after_ns: share * 300.0 * MS,
         ..QUIET
     }));
@@ -205,7 +205,7 @@ fn messages_that_are_received_later_and_later_are_delivery() {
 
 #[test]
 fn time_moving_between_parts_is_not_growth() {
-    let found = judge(&course(InFlight::Bounded(1), |share| Message {
+    let found = judge(&timeline(InFlight::Bounded(1), |share| Message {
         acknowledged_ns: (5.0 - 4.0 * share) * MS,
         after_ns: 4.0 * share * MS,
         ..QUIET
@@ -215,7 +215,7 @@ fn time_moving_between_parts_is_not_growth() {
 
 #[test]
 fn the_part_that_grows_most_names_the_cause() {
-    let found = judge(&course(InFlight::Bounded(1), |share| Message {
+    let found = judge(&timeline(InFlight::Bounded(1), |share| Message {
         acknowledged_ns: (1.0 + share) * MS,
         after_ns: share * 50.0 * MS,
         ..QUIET

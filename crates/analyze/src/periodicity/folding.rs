@@ -13,7 +13,7 @@ use std::thread;
 /// them.
 pub const MOST_CYCLES: usize = 16;
 
-/// Grid steps of the period within which an occurrence at the end of a stretch moves by the width of the box.
+/// Grid steps of the period within which an occurrence at the end of a segment moves by the width of the box.
 const STEPS_PER_WIDTH: f64 = 2.0;
 
 /// Grid steps of the phase within the width of the box.
@@ -38,8 +38,8 @@ pub(super) struct Candidate {
     pub(super) width: usize,
     /// 1 for peaks, −1 for dips.
     pub(super) direction: f64,
-    /// First window of the first box of each stretch, with the end of the stretch.
-    pub(super) stretches: Vec<(usize, usize)>,
+    /// First window of the first box of each segment, with the end of the segment.
+    pub(super) segments: Vec<(usize, usize)>,
     /// Probability of such a pattern at any period, width and phase in a series without one.
     pub(super) p_value: f64,
 }
@@ -103,13 +103,13 @@ fn best_of(periods: &[f64], scores: &[i16], width: usize) -> Vec<(i32, Cell)> {
     let mut cells: BTreeMap<i32, Cell> = BTreeMap::new();
     for period in periods {
         let cell = cells.entry(period.log2().floor() as i32).or_default();
-        let stretches = folded(scores, *period, width, &mut sums);
+        let segments = folded(scores, *period, width, &mut sums);
         for direction in [1.0, -1.0] {
             let best = Trial {
                 period: *period,
                 width,
                 direction,
-                log_p: log_p_value(&stretches, direction),
+                log_p: log_p_value(&segments, direction),
             };
             cell.merge(Cell {
                 trials: INDEPENDENT_RATIO,
@@ -134,30 +134,30 @@ impl Cell {
 
 fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
     let contrasts = Contrasts::of(series, trial.width)?;
-    let stretches = folded(
+    let segments = folded(
         &rounded(&contrasts.scores()),
         trial.period,
         trial.width,
         &mut Vec::new(),
     );
-    let first_box = |stretch: &Stretch| {
+    let first_box = |segment: &Segment| {
         if trial.direction > 0.0 {
-            stretch.highest.place
+            segment.highest.place
         } else {
-            stretch.lowest.place
+            segment.lowest.place
         }
     };
-    let stretches = stretches.iter().map(|stretch| {
+    let segments = segments.iter().map(|segment| {
         (
-            first_box(stretch) + contrasts.side,
-            stretch.end + contrasts.side,
+            first_box(segment) + contrasts.side,
+            segment.end + contrasts.side,
         )
     });
     Some(Candidate {
         period: trial.period,
         width: trial.width,
         direction: trial.direction,
-        stretches: stretches.collect(),
+        segments: segments.collect(),
         p_value,
     })
 }
@@ -195,14 +195,14 @@ struct Extreme {
 }
 
 /// A part of the series that is folded with one phase.
-struct Stretch {
+struct Segment {
     end: usize,
     phases: f64,
     highest: Extreme,
     lowest: Extreme,
 }
 
-/// Scores are rounded to 1/256: the sum over the cycles of a stretch then fits into 16 bits without overflow (at most
+/// Scores are rounded to 1/256: the sum over the cycles of a segment then fits into 16 bits without overflow (at most
 /// 25 × 5 × 256), and a CPU adds several at once.
 const UNITS: f64 = 256.0;
 /// Beyond what the scores of a billion windows reach.
@@ -213,8 +213,8 @@ fn rounded(scores: &[f64]) -> Vec<i16> {
     scores.iter().map(in_units).collect()
 }
 
-/// Folds the scores by a period, in stretches of equal length. `sums` is room that is used again.
-fn folded(scores: &[i16], period: f64, width: usize, sums: &mut Vec<i16>) -> Vec<Stretch> {
+/// Folds the scores by a period, in segments of equal length. `sums` is room that is used again.
+fn folded(scores: &[i16], period: f64, width: usize, sums: &mut Vec<i16>) -> Vec<Segment> {
     let cycles = scores.len() as f64 / period;
     let count = if cycles <= MOST_CYCLES as f64 * WHOLE_FACTOR {
         1
@@ -229,7 +229,7 @@ fn folded(scores: &[i16], period: f64, width: usize, sums: &mut Vec<i16>) -> Vec
     (0..count)
         .map(|number| {
             let bounds = bound(number)..bound(number + 1);
-            folded_stretch(scores, bounds, &offsets, width, sums)
+            folded_segment(scores, bounds, &offsets, width, sums)
         })
         .collect()
 }
@@ -237,14 +237,14 @@ fn folded(scores: &[i16], period: f64, width: usize, sums: &mut Vec<i16>) -> Vec
 /// Steps of the phase up to which the sums of all phases are made, cycle by cycle: the scores are then read in their order.
 const DENSE_STEPS: usize = 4;
 
-/// Folds one stretch; the second offset is the period.
-fn folded_stretch(
+/// Folds one segment; the second offset is the period.
+fn folded_segment(
     scores: &[i16],
     bounds: Range<usize>,
     offsets: &[usize],
     width: usize,
     sums: &mut Vec<i16>,
-) -> Stretch {
+) -> Segment {
     let Range { start, end } = bounds;
     let none = Extreme {
         size: 0.0,
@@ -301,7 +301,7 @@ fn folded_stretch(
         phases += phases_here.len() as f64;
         phase += phases_here.len() * step;
     }
-    Stretch {
+    Segment {
         end,
         phases,
         highest,
@@ -309,21 +309,21 @@ fn folded_stretch(
     }
 }
 
-/// Logarithm of the probability that more than half of the stretches stand out as much, by the union bound.
-fn log_p_value(stretches: &[Stretch], direction: f64) -> f64 {
-    let log_p = |stretch: &Stretch| {
+/// Logarithm of the probability that more than half of the segments stand out as much, by the union bound.
+fn log_p_value(segments: &[Segment], direction: f64) -> f64 {
+    let log_p = |segment: &Segment| {
         let size = if direction > 0.0 {
-            stretch.highest.size
+            segment.highest.size
         } else {
-            -stretch.lowest.size
+            -segment.lowest.size
         };
-        (log_tail(size) + stretch.phases.ln()).min(0.0)
+        (log_tail(size) + segment.phases.ln()).min(0.0)
     };
-    let mut all: Vec<f64> = stretches.iter().map(log_p).collect();
+    let mut all: Vec<f64> = segments.iter().map(log_p).collect();
     let majority = all.len() / 2 + 1;
     let (_, middle, _) = all.select_nth_unstable_by(majority - 1, f64::total_cmp);
     let choices: f64 = (0..majority)
-        .map(|k| ((stretches.len() - k) as f64 / (k + 1) as f64).ln())
+        .map(|k| ((segments.len() - k) as f64 / (k + 1) as f64).ln())
         .sum();
     (choices + majority as f64 * *middle).min(0.0)
 }
@@ -348,11 +348,11 @@ mod tests {
         for place in [7, 27, 47, 67, 87] {
             scores[place] = 2.0;
         }
-        let stretches = folded(&rounded(&scores), 20.0, 1, &mut Vec::new());
-        assert_eq!(stretches.len(), 1);
-        assert_eq!(stretches[0].highest.place, 7);
-        assert!((stretches[0].highest.size - 10.0 / 5.0_f64.sqrt()).abs() < 1e-12);
-        assert_eq!(stretches[0].phases, 20.0);
+        let segments = folded(&rounded(&scores), 20.0, 1, &mut Vec::new());
+        assert_eq!(segments.len(), 1);
+        assert_eq!(segments[0].highest.place, 7);
+        assert!((segments[0].highest.size - 10.0 / 5.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(segments[0].phases, 20.0);
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
         let one = log_p_value(&folded(&rounded(&scores), 10.0, 1, &mut Vec::new()), 1.0);
         assert_eq!(one, 0.0);
         for cycle in 16..64 {
-            // Each stretch with a phase of its own.
+            // Each segment with a phase of its own.
             scores[cycle * 10 + cycle / 16] = 3.0;
         }
         let all = log_p_value(&folded(&rounded(&scores), 10.0, 1, &mut Vec::new()), 1.0);

@@ -64,7 +64,7 @@ impl Occurrences {
                 |(first, end): &(usize, usize)| (first.saturating_add_signed(best.shift), *end);
             let refined = Candidate {
                 width: best.width,
-                stretches: candidate.stretches.iter().map(moved).collect(),
+                segments: candidate.segments.iter().map(moved).collect(),
                 ..candidate.clone()
             };
             match Occurrences::at_width(series, &refined) {
@@ -247,7 +247,7 @@ fn located(series: &[f64], candidate: &Candidate) -> Option<Vec<usize>> {
     let contrasts = Contrasts::of(series, candidate.width)?;
     let reach = (candidate.width as f64 / 2.0).max(candidate.period * REACH_RATIO);
     let mut found: Vec<(usize, f64)> = Vec::new();
-    for (first, end) in &candidate.stretches {
+    for (first, end) in &candidate.segments {
         let expected = (0..)
             .map(|cycle| *first as f64 + f64::from(cycle) * candidate.period)
             .take_while(|place| *place < *end as f64);

@@ -173,7 +173,7 @@ pub enum TuningResult {
 
 /// Where the search is.
 #[derive(Clone, Debug)]
-enum Stage {
+enum State {
     Search,
     Confirm(Setting),
     Ablate {
@@ -213,7 +213,7 @@ pub struct Tuning {
     next: Option<Setting>,
     /// Candidates that were not confirmed.
     given_up: Vec<(Setting, Outcome)>,
-    stage: Stage,
+    state: State,
 }
 
 impl Tuning {
@@ -240,7 +240,7 @@ impl Tuning {
             best,
             next: None,
             given_up: Vec::new(),
-            stage: Stage::Search,
+            state: State::Search,
         };
         tuning.choose();
         tuning
@@ -249,15 +249,15 @@ impl Tuning {
     /// What to do next.
     pub fn step(&self) -> TuningStep {
         let defaults = || defaults(&self.parameters);
-        let (purpose, one, other) = match &self.stage {
-            Stage::Search => {
+        let (purpose, one, other) = match &self.state {
+            State::Search => {
                 let one = self.next.clone().unwrap_or_else(defaults);
                 (Purpose::Search, one, self.best.clone())
             }
-            Stage::Confirm(setting) | Stage::Reduced { setting, .. } => {
+            State::Confirm(setting) | State::Reduced { setting, .. } => {
                 (Purpose::Confirm, setting.clone(), defaults())
             }
-            Stage::Ablate {
+            State::Ablate {
                 candidate,
                 outcomes,
                 ..
@@ -266,7 +266,7 @@ impl Tuning {
                 let one = self.without(candidate, parameter);
                 (Purpose::Ablate { parameter }, one, candidate.clone())
             }
-            Stage::Done(result) => return TuningStep::Done(result.clone()),
+            State::Done(result) => return TuningStep::Done(result.clone()),
         };
         TuningStep::Compare {
             purpose,
@@ -288,25 +288,25 @@ impl Tuning {
         if let (true, Outcome::Compared(found)) = (purpose != Purpose::Search, outcome) {
             self.learn_ratio(one.clone(), other.clone(), found);
         }
-        self.stage = match std::mem::replace(&mut self.stage, Stage::Search) {
-            Stage::Search => {
+        self.state = match std::mem::replace(&mut self.state, State::Search) {
+            State::Search => {
                 self.learn(one, other, outcome);
                 return;
             }
-            Stage::Confirm(candidate) => self.confirmed(candidate, outcome),
-            Stage::Ablate {
+            State::Confirm(candidate) => self.confirmed(candidate, outcome),
+            State::Ablate {
                 candidate,
                 gain,
                 mut outcomes,
             } => {
                 if outcome == Outcome::BesideViolated {
-                    self.stage = self.give_up(candidate, Outcome::Violated);
+                    self.state = self.give_up(candidate, Outcome::Violated);
                     return;
                 }
                 outcomes.push((self.changes(&candidate)[outcomes.len()], outcome));
                 self.ablated(candidate, gain, outcomes)
             }
-            Stage::Reduced {
+            State::Reduced {
                 setting,
                 candidate,
                 gain,
@@ -319,13 +319,13 @@ impl Tuning {
                     _ => done(candidate, gain, outcomes),
                 }
             }
-            done @ Stage::Done(_) => done,
+            done @ State::Done(_) => done,
         };
     }
 
     /// Ends the search itself: what it has found until now is confirmed next.
     pub fn end_search(&mut self) {
-        if matches!(self.stage, Stage::Search) {
+        if matches!(self.state, State::Search) {
             self.settings.trials = self.trials;
             self.choose();
         }
@@ -432,7 +432,7 @@ impl Tuning {
             }
         }
         self.next = None;
-        self.stage = self.next_candidate();
+        self.state = self.next_candidate();
     }
 
     /// A setting with one other value that is not likely to go wrong.

@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 
 /// A part of the measured time, from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Stretch {
+pub struct TimeRange {
     /// Start.
     pub start_s: f64,
     /// End.
     pub end_s: f64,
 }
 
-impl Stretch {
+impl TimeRange {
     /// Its length.
     pub fn length_s(self) -> f64 {
         self.end_s - self.start_s
@@ -82,41 +82,41 @@ const FEWEST_ROWS: usize = 3;
 
 impl<'a> Bench<'a> {
     /// The measured time, as far as the windows tell.
-    pub fn measured(&self) -> Option<Stretch> {
+    pub fn measured(&self) -> Option<TimeRange> {
         let mut measured = self
             .windows
             .iter()
             .filter(|one| one.phase == PhaseKind::Measure);
         let first = measured.next()?;
         let last = measured.next_back().unwrap_or(first);
-        Some(Stretch {
+        Some(TimeRange {
             start_s: first.start_s,
             end_s: last.start_s + last.duration_s,
         })
     }
 
     /// Successful operations per second.
-    pub(super) fn rate_per_s(&self, stretch: Stretch) -> Option<f64> {
-        let inside = self.inside(stretch);
+    pub(super) fn rate_per_s(&self, time_range: TimeRange) -> Option<f64> {
+        let inside = self.inside(time_range);
         let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
         let done: u64 = inside.iter().map(|one| one.succeeded).sum();
         (seconds > 0.0).then(|| done as f64 / seconds)
     }
 
     /// Windows whose middle lies in a stretch of the measured time.
-    pub(super) fn inside(&self, stretch: Stretch) -> Vec<&'a IntervalPoint> {
+    pub(super) fn inside(&self, time_range: TimeRange) -> Vec<&'a IntervalPoint> {
         let windows = self.windows.iter();
         windows
             .filter(|one| one.phase == PhaseKind::Measure)
-            .filter(|one| stretch.contains(one.start_s + one.duration_s / 2.0))
+            .filter(|one| time_range.contains(one.start_s + one.duration_s / 2.0))
             .collect()
     }
 
     /// Commands of the database in windows whose middle lies in a stretch of the measured time: a read-modify-write is
     /// there by its parts.
-    pub(super) fn commands(&self, stretch: Stretch) -> impl Iterator<Item = &'a SeriesPoint> {
+    pub(super) fn commands(&self, time_range: TimeRange) -> impl Iterator<Item = &'a SeriesPoint> {
         let measured = self.measured_commands();
-        measured.filter(move |one| stretch.contains(one.start_s + one.duration_s / 2.0))
+        measured.filter(move |one| time_range.contains(one.start_s + one.duration_s / 2.0))
     }
 
     fn measured_commands(&self) -> impl Iterator<Item = &'a SeriesPoint> {
@@ -134,15 +134,17 @@ impl<'a> Bench<'a> {
     }
 
     /// Mean service time of these operations in microseconds; of all if none is named.
-    pub(super) fn service_us(&self, stretch: Stretch, names: &[&str]) -> Option<f64> {
+    pub(super) fn service_us(&self, time_range: TimeRange, names: &[&str]) -> Option<f64> {
         let is_meant =
             |one: &&SeriesPoint| names.is_empty() || names.contains(&one.operation.as_str());
-        mean_us(self.commands(stretch).filter(is_meant), |one| one.service)
+        mean_us(self.commands(time_range).filter(is_meant), |one| {
+            one.service
+        })
     }
 
     /// Mean response time of all operations in microseconds.
-    pub(super) fn response_us(&self, stretch: Stretch) -> Option<f64> {
-        mean_us(self.commands(stretch), |one| one.response)
+    pub(super) fn response_us(&self, time_range: TimeRange) -> Option<f64> {
+        mean_us(self.commands(time_range), |one| one.response)
     }
 
     /// Tables of machines that a server runs on.
@@ -159,13 +161,13 @@ impl<'a> Bench<'a> {
 
     /// Where the servers run on other machines than this one, the largest mean of a metric of these: the busiest of several
     /// is the one that can be full.
-    pub(super) fn largest_elsewhere(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
+    pub(super) fn largest_elsewhere(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
         if !self.is_elsewhere() {
             return None;
         }
         let all = self
             .server_hosts()
-            .filter_map(|table| mean(table, &metric.id(), stretch));
+            .filter_map(|table| mean(table, &metric.id(), time_range));
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
@@ -230,8 +232,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Mean over a stretch of a metric, on that machine of a server where it is largest.
-    pub(super) fn host_mean(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
-        self.worst_host(|table| mean(table, &metric.id(), stretch))
+    pub(super) fn host_mean(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
+        self.worst_host(|table| mean(table, &metric.id(), time_range))
     }
 
     /// Of all tables with this metric the sum of the means over instances.
@@ -239,10 +241,10 @@ impl<'a> Bench<'a> {
         &self,
         metric: Metric,
         which: impl Fn(&str) -> bool,
-        stretch: Stretch,
+        time_range: TimeRange,
     ) -> Option<Read> {
         let mut total: Option<Read> = None;
-        for read in self.each(metric, which, stretch) {
+        for read in self.each(metric, which, time_range) {
             total = Some(match total {
                 None => read,
                 Some(sum) => {
@@ -259,9 +261,9 @@ impl<'a> Bench<'a> {
         &self,
         metric: Metric,
         which: impl Fn(&str) -> bool,
-        stretch: Stretch,
+        time_range: TimeRange,
     ) -> Option<Read> {
-        let all = self.each(metric, which, stretch).into_iter();
+        let all = self.each(metric, which, time_range).into_iter();
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
@@ -269,13 +271,13 @@ impl<'a> Bench<'a> {
     pub(super) fn largest_share(
         &self,
         [part, whole]: [Metric; 2],
-        stretch: Stretch,
+        time_range: TimeRange,
     ) -> Option<Read> {
         let shares = self.tables.iter().flat_map(|table| {
             let ids = table.columns_of(part).map(|(id, _)| id);
             ids.filter_map(|id| {
-                let part = mean(table, id, stretch)?;
-                let whole = mean(table, &whole.of(id.instance()?), stretch)?;
+                let part = mean(table, id, time_range)?;
+                let whole = mean(table, &whole.of(id.instance()?), time_range)?;
                 let share = part.value / whole.value;
                 (whole.value > 0.0).then(|| part.and(whole, share))
             })
@@ -284,14 +286,19 @@ impl<'a> Bench<'a> {
     }
 
     /// The instance with the smallest mean.
-    pub(super) fn smallest(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
-        let all = self.each(metric, |_| true, stretch).into_iter();
+    pub(super) fn smallest(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
+        let all = self.each(metric, |_| true, time_range).into_iter();
         all.min_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     /// The means of this metric of all instances. Where the servers tell them themselves, what exporters tell is left
     /// out: it is about the same servers.
-    fn each(&self, metric: Metric, which: impl Fn(&str) -> bool, stretch: Stretch) -> Vec<Read> {
+    fn each(
+        &self,
+        metric: Metric,
+        which: impl Fn(&str) -> bool,
+        time_range: TimeRange,
+    ) -> Vec<Read> {
         let of_kind = |is_server: bool| {
             let tables =
                 self.tables_of(move |source| (source.kind == SourceKind::Server) == is_server);
@@ -299,7 +306,7 @@ impl<'a> Bench<'a> {
             for table in tables {
                 let ids = table.columns_of(metric).map(|(id, _)| id);
                 for id in ids.filter(|id| which(id.instance().unwrap_or_default())) {
-                    found.extend(mean(table, id, stretch));
+                    found.extend(mean(table, id, time_range));
                 }
             }
             found
@@ -311,11 +318,11 @@ impl<'a> Bench<'a> {
     /// The device of the file system that holds the data, where the machine tells that and counts what the device does;
     /// else the one of the servers' machines that was busiest over the whole measured time, so that all parts of a run
     /// are about the same one.
-    pub fn data_device(&self, stretch: Stretch) -> Option<(&'a MetricTable, String)> {
+    pub fn data_device(&self, time_range: TimeRange) -> Option<(&'a MetricTable, String)> {
         let hosts = || self.server_hosts();
         let marked = hosts().filter_map(|table| Some((table, marked_device(table)?)));
         let mut marked: Vec<(&MetricTable, String)> = marked.collect();
-        let whole = self.measured().unwrap_or(stretch);
+        let whole = self.measured().unwrap_or(time_range);
         // Of several servers with a disk each, that of the busiest one.
         let busy_ratio = |(table, device): &(&MetricTable, String)| {
             let id = disk::UTILIZATION_RATIO.of(device);
@@ -337,9 +344,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Mean of a metric of the data device.
-    pub(super) fn disk(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
-        let (table, device) = self.data_device(stretch)?;
-        mean(table, &disk_metric(table, &device, metric), stretch)
+    pub(super) fn disk(&self, metric: Metric, time_range: TimeRange) -> Option<Read> {
+        let (table, device) = self.data_device(time_range)?;
+        mean(table, &disk_metric(table, &device, metric), time_range)
     }
 
     /// Sum of some metrics of the data device row by row, each with the length of its reading: the last one of a run is
@@ -347,9 +354,9 @@ impl<'a> Bench<'a> {
     pub(super) fn disk_rows(
         &self,
         metrics: &[Metric],
-        stretch: Stretch,
+        time_range: TimeRange,
     ) -> Option<(Vec<WeightedRow>, Vec<String>)> {
-        let (table, device) = self.data_device(stretch)?;
+        let (table, device) = self.data_device(time_range)?;
         let columns: Vec<(String, &[f64])> = metrics
             .iter()
             .filter_map(|metric| {
@@ -360,7 +367,7 @@ impl<'a> Bench<'a> {
         if columns.is_empty() {
             return None;
         }
-        let rows: Vec<WeightedRow> = rows(table, stretch)
+        let rows: Vec<WeightedRow> = rows(table, time_range)
             .map(|row| WeightedRow {
                 value: columns.iter().map(|(_, column)| column[row]).sum(),
                 duration_s: table.duration_s[row],
@@ -454,11 +461,11 @@ pub(super) fn sum_on(
     table: &MetricTable,
     metric: Metric,
     which: impl Fn(&str) -> bool,
-    stretch: Stretch,
+    time_range: TimeRange,
 ) -> Option<Read> {
     let ids = table.columns_of(metric).map(|(id, _)| id);
     let ids = ids.filter(|id| which(id.instance().unwrap_or_default()));
-    let reads = ids.filter_map(|id| mean(table, id, stretch));
+    let reads = ids.filter_map(|id| mean(table, id, time_range));
     reads.reduce(|sum, read| {
         let value = sum.value + read.value;
         sum.and(read, value)
@@ -466,16 +473,16 @@ pub(super) fn sum_on(
 }
 
 /// Rows whose time lies in a stretch with its middle.
-fn rows(table: &MetricTable, stretch: Stretch) -> impl Iterator<Item = usize> + '_ {
+fn rows(table: &MetricTable, time_range: TimeRange) -> impl Iterator<Item = usize> + '_ {
     (0..table.at_s.len())
-        .filter(move |row| stretch.contains(table.at_s[*row] - table.duration_s[*row] / 2.0))
+        .filter(move |row| time_range.contains(table.at_s[*row] - table.duration_s[*row] / 2.0))
 }
 
 /// Mean over time of a metric in a stretch; nothing with too few rows.
-pub(super) fn mean(table: &MetricTable, id: &MetricId, stretch: Stretch) -> Option<Read> {
+pub(super) fn mean(table: &MetricTable, id: &MetricId, time_range: TimeRange) -> Option<Read> {
     let column = table.column(id)?;
     let (mut sum, mut weight, mut count) = (0.0, 0.0, 0);
-    for row in rows(table, stretch).filter(|row| column[*row].is_finite()) {
+    for row in rows(table, time_range).filter(|row| column[*row].is_finite()) {
         sum += column[row] * table.duration_s[row];
         weight += table.duration_s[row];
         count += 1;

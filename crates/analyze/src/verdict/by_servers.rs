@@ -1,7 +1,7 @@
 //! How full the CPUs of servers are on machines whose processes nobody reads: by what runs there, and by what servers report
 //! of their own processes.
 
-use super::bench::{Bench, Read, Stretch, sum_on};
+use super::bench::{Bench, Read, TimeRange, sum_on};
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::SourceKind;
 use dyno_record::names::{cpu, server_cpu};
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 const MOSTLY_RATIO: f64 = 0.5;
 
 /// CPU time of the servers as a share of what they have.
-pub(super) fn cpu_ratio(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let whole = bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, stretch);
-    match (whole, of_processes(bench, stretch)) {
+pub(super) fn cpu_ratio(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
+    let whole = bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, time_range);
+    match (whole, of_processes(bench, time_range)) {
         (Some(whole), Some(own)) if own.value < whole.value * MOSTLY_RATIO => Some(own),
         (whole, own) => whole.or(own),
     }
@@ -22,13 +22,13 @@ pub(super) fn cpu_ratio(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
 
 /// CPU time of the servers on one machine as a share of its CPUs, on the machine where that is most. Nothing unless all
 /// servers report theirs: one that does not may be the busiest.
-fn of_processes(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+fn of_processes(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let mut machines: BTreeMap<&str, (Read, f64)> = BTreeMap::new();
     let sources = bench.document.sources.iter();
     for source in sources.filter(|source| source.kind == SourceKind::Server) {
         let mut tables = bench.tables.iter();
         let table = tables.find(|table| table.source == source.name)?;
-        let (used, cpus) = of_server(table, stretch)?;
+        let (used, cpus) = of_server(table, time_range)?;
         // Records of earlier versions have the address only.
         let host = || source.subject.rsplit_once(':').unwrap_or_default().0;
         let machine = source.machine.as_deref().unwrap_or_else(host);
@@ -49,8 +49,8 @@ fn of_processes(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     shares.max_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-fn of_server(table: &MetricTable, stretch: Stretch) -> Option<(Read, f64)> {
-    let sum = |metric| sum_on(table, metric, |_| true, stretch);
+fn of_server(table: &MetricTable, time_range: TimeRange) -> Option<(Read, f64)> {
+    let sum = |metric| sum_on(table, metric, |_| true, time_range);
     let (user, system) = (sum(server_cpu::USER_RATIO)?, sum(server_cpu::SYSTEM_RATIO)?);
     let cpus = sum(server_cpu::CPUS_COUNT)?.value;
     let value = user.value + system.value;

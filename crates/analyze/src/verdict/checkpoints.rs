@@ -1,6 +1,6 @@
 //! When checkpoints of the servers ran, and what the operations felt of it.
 
-use super::bench::{Bench, Read, Stretch, mean_us};
+use super::bench::{Bench, Read, TimeRange, mean_us};
 use crate::robust::mean;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::names::checkpoint::{BUSY_RATIO, RUNNING_COUNT};
@@ -16,7 +16,7 @@ const NOT_IN_IT: f64 = 0.02;
 type Span = (f64, f64);
 
 /// What servers tell of their checkpoints.
-struct Told {
+struct Reported {
     /// Times in which one ran, in order and without overlaps.
     spans: Vec<Span>,
     /// The series that say so.
@@ -24,18 +24,18 @@ struct Told {
 }
 
 /// Share of a stretch in which a checkpoint ran.
-pub(super) fn ratio(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let Told { spans, series } = told(bench)?;
-    let value = overlap_s(&spans, stretch.start_s, stretch.end_s) / stretch.length_s();
-    (stretch.length_s() > 0.0).then_some(Read { value, series })
+pub(super) fn ratio(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
+    let Reported { spans, series } = reported(bench)?;
+    let value = overlap_s(&spans, time_range.start_s, time_range.end_s) / time_range.length_s();
+    (time_range.length_s() > 0.0).then_some(Read { value, series })
 }
 
 /// Mean response time of the windows in which a checkpoint ran, by that of those in which none did.
-pub(super) fn slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let Told { spans, series } = told(bench)?;
+pub(super) fn slowdown(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
+    let Reported { spans, series } = reported(bench)?;
     let commands = bench.commands_by_window();
     let (mut during, mut outside) = (Vec::new(), Vec::new());
-    for window in bench.inside(stretch) {
+    for window in bench.inside(time_range) {
         let end_s = window.start_s + window.duration_s;
         let share = overlap_s(&spans, window.start_s, end_s) / window.duration_s;
         let response_us = commands
@@ -55,14 +55,14 @@ pub(super) fn slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
 }
 
 /// Of the first server that tells; nothing if none does.
-fn told(bench: &Bench<'_>) -> Option<Told> {
+fn reported(bench: &Bench<'_>) -> Option<Reported> {
     bench.tables.iter().find_map(|table| {
         let column = |metric| table.columns_of(metric).next();
         let (ended, running) = (column(BUSY_RATIO), column(RUNNING_COUNT));
         let series = |(id, _): (&MetricId, &[f64])| format!("{}/{id}", table.source);
         let series: Vec<String> = running.into_iter().chain(ended).map(series).collect();
         let values = |column: Option<(_, &[f64])>| column.map(|(_, values)| values.to_vec());
-        (!series.is_empty()).then(|| Told {
+        (!series.is_empty()).then(|| Reported {
             spans: spans(table, values(ended), values(running)),
             series,
         })

@@ -1,6 +1,6 @@
 //! CPU time of servers, load generator and others, each with the CPUs or threads that it is a share of.
 
-use super::bench::{Bench, Read, Stretch, cpus, is_client, is_server, mean, of_others, sum_on};
+use super::bench::{Bench, Read, TimeRange, cpus, is_client, is_server, mean, of_others, sum_on};
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, ResourceKind};
 use dyno_record::names::{self, Metric, cgroup, cpu, process};
@@ -9,13 +9,13 @@ pub(super) fn processes(
     bench: &Bench<'_>,
     metric: Metric,
     which: fn(&str) -> bool,
-    stretch: Stretch,
+    time_range: TimeRange,
 ) -> Option<Read> {
-    bench.sum_over(metric, which, stretch)
+    bench.sum_over(metric, which, time_range)
 }
 
 /// CPUs that the servers may use: by their affinity, and by limits of the kernel.
-pub(super) fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
+pub(super) fn server_cpus(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
     let by_affinity = bench
         .document
         .resources
@@ -33,7 +33,7 @@ pub(super) fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
     }
     let limits = bench.tables.iter();
     let limited: f64 = limits
-        .map(|table| limited_cpus(table, allowed, stretch))
+        .map(|table| limited_cpus(table, allowed, time_range))
         .sum();
     let limit = if limited > 0.0 {
         limited.min(allowed)
@@ -44,7 +44,11 @@ pub(super) fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
 }
 
 /// CPUs of a machine that servers may use there: in a pod those that it has of its own, and not those of the node.
-pub(super) fn host_cpus(bench: &Bench<'_>, table: &MetricTable, stretch: Stretch) -> Option<f64> {
+pub(super) fn host_cpus(
+    bench: &Bench<'_>,
+    table: &MetricTable,
+    time_range: TimeRange,
+) -> Option<f64> {
     let mut all = cpus(table).len() as f64;
     let mut sources = bench.document.sources.iter();
     let host = sources.find(|source| source.name == table.source);
@@ -53,22 +57,26 @@ pub(super) fn host_cpus(bench: &Bench<'_>, table: &MetricTable, stretch: Stretch
             .servers
             .iter()
             .filter(|server| server.host == host.subject);
-        let told: u64 = there.map(|server| server.cpus).sum();
-        all = if told > 0 { all.min(told as f64) } else { all };
+        let reported: u64 = there.map(|server| server.cpus).sum();
+        all = if reported > 0 {
+            all.min(reported as f64)
+        } else {
+            all
+        };
     }
-    let limited = limited_cpus(table, all, stretch);
+    let limited = limited_cpus(table, all, time_range);
     let allowed = if limited > 0.0 { limited.min(all) } else { all };
     (allowed > 0.0).then_some(allowed)
 }
 
 /// CPUs that the servers of a machine may use by their limits, each at most `all`: one without a limit may use all of them. 0
 /// where no server's process was read.
-fn limited_cpus(table: &MetricTable, all: f64, stretch: Stretch) -> f64 {
+fn limited_cpus(table: &MetricTable, all: f64, time_range: TimeRange) -> f64 {
     let servers = table.columns_of(process::CPU_RATIO).map(|(id, _)| id);
     let servers = servers.filter_map(|id| id.instance().filter(|name| is_server(name)));
     servers
         .map(|name| {
-            let limit = mean(table, &cgroup::CPU_LIMIT_COUNT.of(name), stretch);
+            let limit = mean(table, &cgroup::CPU_LIMIT_COUNT.of(name), time_range);
             limit.map_or(all, |limit| limit.value.min(all))
         })
         .sum()
@@ -77,9 +85,13 @@ fn limited_cpus(table: &MetricTable, all: f64, stretch: Stretch) -> f64 {
 /// Sum of metrics of the worker threads of the client as a share of their number, on the host where that is most. The first
 /// agent of a host reports its own; the others there do the same. Unknown in records without metrics of
 /// worker threads.
-pub(super) fn of_workers(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
+pub(super) fn of_workers(
+    bench: &Bench<'_>,
+    metrics: &[Metric],
+    time_range: TimeRange,
+) -> Option<Read> {
     let shares = bench.tables.iter().filter_map(|table| {
-        let of = |metric: Metric| mean(table, &metric.of(names::CLIENT), stretch);
+        let of = |metric: Metric| mean(table, &metric.of(names::CLIENT), time_range);
         let workers = of(process::WORKERS_COUNT)?.value;
         let reads = metrics.iter().map(|metric| of(*metric));
         let sum = reads.reduce(|sum, read| {
@@ -94,18 +106,22 @@ pub(super) fn of_workers(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch
 }
 
 /// The largest mean of a metric over the CPUs of the servers' machines.
-pub(super) fn largest_of_cpus(bench: &Bench<'_>, metric: Metric, stretch: Stretch) -> Option<Read> {
+pub(super) fn largest_of_cpus(
+    bench: &Bench<'_>,
+    metric: Metric,
+    time_range: TimeRange,
+) -> Option<Read> {
     bench.worst_host(|table| {
         let each = cpus(table).into_iter();
-        let each = each.filter_map(|cpu| mean(table, &metric.of(cpu), stretch));
+        let each = each.filter_map(|cpu| mean(table, &metric.of(cpu), time_range));
         each.max_by(|a, b| a.value.total_cmp(&b.value))
     })
 }
 
-pub(super) fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+pub(super) fn others(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let table = bench.server_machine()?;
     let count = cpus(table).len() as f64;
-    let machine = |metric: Metric| mean(table, &metric.id(), stretch);
+    let machine = |metric: Metric| mean(table, &metric.id(), time_range);
     let user = machine(cpu::ALL_USER_RATIO)?;
     let nice = machine(cpu::ALL_NICE_RATIO).map_or(0.0, |nice| nice.value);
     let all = [user.value + nice, machine(cpu::ALL_SYSTEM_RATIO)?.value].map(|share| share * count);
@@ -116,9 +132,9 @@ pub(super) fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let known = |metric: Metric| {
         let of = |which| {
             if bench.is_fleet() {
-                sum_on(table, metric, which, stretch)
+                sum_on(table, metric, which, time_range)
             } else {
-                processes(bench, metric, which, stretch)
+                processes(bench, metric, which, time_range)
             }
         };
         let servers = of(is_server)?;

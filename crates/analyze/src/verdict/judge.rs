@@ -1,6 +1,6 @@
 //! Applies the rules to the parts of a run between its changes of level.
 
-use super::bench::{Bench, Read, Stretch};
+use super::bench::{Bench, Read, TimeRange};
 use super::measures::{Measure, Seen, is_closed};
 use super::rules::{BACKED_UP, Bound, Condition, FLAT, LARGE_BYTES, Load, RULES, Rule};
 use super::{Cause, CauseFinding, Evidence, Verdict};
@@ -34,9 +34,11 @@ const FLAT_ENOUGH: f64 = 0.25;
 
 /// What held a run up. `transitions` are the times within which its level changed, in their order: what is found in one
 /// part may be absent in another.
-pub fn judge(bench: &Bench<'_>, transitions: &[Stretch]) -> Verdict {
-    let parts = stretches(bench, transitions).into_iter();
-    let parts: Vec<Part<'_>> = parts.map(|stretch| Part::new(bench, stretch)).collect();
+pub fn judge(bench: &Bench<'_>, transitions: &[TimeRange]) -> Verdict {
+    let parts = time_ranges(bench, transitions).into_iter();
+    let parts: Vec<Part<'_>> = parts
+        .map(|time_range| Part::new(bench, time_range))
+        .collect();
     if parts.is_empty() {
         return Verdict {
             headline: statement!("too-short-for-verdict"),
@@ -66,24 +68,24 @@ pub fn judge(bench: &Bench<'_>, transitions: &[Stretch]) -> Verdict {
 }
 
 /// The parts of the measured time between the changes of level that are long enough.
-fn stretches(bench: &Bench<'_>, transitions: &[Stretch]) -> Vec<Stretch> {
+fn time_ranges(bench: &Bench<'_>, transitions: &[TimeRange]) -> Vec<TimeRange> {
     let Some(measured) = bench.measured() else {
         return Vec::new();
     };
     // The sources do not tick together. A reading in which the level changed is of neither part: its middle lies less
     // than half of its length after the change.
     let edge_s = bench.longest_reading_s() / 2.0;
-    let inside = |one: &&Stretch| one.end_s > measured.start_s && one.start_s < measured.end_s;
+    let inside = |one: &&TimeRange| one.end_s > measured.start_s && one.start_s < measured.end_s;
     let mut parts = Vec::new();
     let mut start_s = measured.start_s;
     for transition in transitions.iter().filter(inside) {
-        parts.push(Stretch {
+        parts.push(TimeRange {
             start_s,
             end_s: transition.start_s,
         });
         start_s = transition.end_s + edge_s;
     }
-    parts.push(Stretch {
+    parts.push(TimeRange {
         start_s,
         end_s: measured.end_s,
     });
@@ -98,19 +100,19 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn new(bench: &'a Bench<'a>, stretch: Stretch) -> Self {
+    fn new(bench: &'a Bench<'a>, time_range: TimeRange) -> Self {
         // A slice has several readings of each source.
         let shortest_s = SHORTEST_S.max(bench.longest_reading_s() * READINGS_OF_SLICE);
-        let count = (stretch.length_s() / shortest_s)
+        let count = (time_range.length_s() / shortest_s)
             .floor()
             .clamp(1.0, MOST_SLICES);
-        let end_s = |place: f64| stretch.start_s + stretch.length_s() * place / count;
-        let slices = (0..count as usize).map(|place| Stretch {
+        let end_s = |place: f64| time_range.start_s + time_range.length_s() * place / count;
+        let slices = (0..count as usize).map(|place| TimeRange {
             start_s: end_s(place as f64),
             end_s: end_s(place as f64 + 1.0),
         });
         Part {
-            whole: Seen::new(bench, stretch),
+            whole: Seen::new(bench, time_range),
             slices: slices.map(|slice| Seen::new(bench, slice)).collect(),
         }
     }
@@ -132,12 +134,12 @@ impl<'a> Part<'a> {
     }
 
     /// The times of these slices; neighbours are one.
-    fn spans(&self, held: &[bool]) -> Vec<Stretch> {
-        let mut spans: Vec<Stretch> = Vec::new();
+    fn spans(&self, held: &[bool]) -> Vec<TimeRange> {
+        let mut spans: Vec<TimeRange> = Vec::new();
         let slices = self.slices.iter().zip(held);
         for slice in slices
             .filter(|(_, held)| **held)
-            .map(|(slice, _)| slice.stretch)
+            .map(|(slice, _)| slice.time_range)
         {
             add_span(&mut spans, slice);
         }
@@ -147,24 +149,27 @@ impl<'a> Part<'a> {
 
 /// The causes of one part, without those that others explain while they hold.
 fn of_part(part: &Part<'_>) -> Vec<CauseFinding> {
-    let mut told: Vec<(&Rule, CauseFinding, Vec<bool>)> = Vec::new();
+    let mut reported: Vec<(&Rule, CauseFinding, Vec<bool>)> = Vec::new();
     // In the order of the rules: what is explained by another cause explains none itself.
     for rule in RULES {
         let Some(finding) = apply(rule, &part.whole) else {
             continue;
         };
         let mut held = part.held(rule);
-        for (other, _, explained) in &told {
+        for (other, _, explained) in &reported {
             if other.hides.contains(&rule.cause) {
                 let both = held.iter_mut().zip(explained);
                 both.for_each(|(held, explained)| *held &= !explained);
             }
         }
         if let Some(finding) = in_its_time(rule, finding, part, &held) {
-            told.push((rule, finding, held));
+            reported.push((rule, finding, held));
         }
     }
-    told.into_iter().map(|(_, finding, _)| finding).collect()
+    reported
+        .into_iter()
+        .map(|(_, finding, _)| finding)
+        .collect()
 }
 
 /// A finding with the times in which it held. Its evidence is read over the longest one.
@@ -217,8 +222,8 @@ fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
     (confidence >= LEAST_CONFIDENCE).then(|| CauseFinding {
         cause: rule.cause,
         statement: Statement::new(rule.cause_code()).with("because", &evidence[0].statement),
-        start_s: part.stretch.start_s,
-        end_s: part.stretch.end_s,
+        start_s: part.time_range.start_s,
+        end_s: part.time_range.end_s,
         spans: Vec::new(),
         confidence: confidence.min(MOST_CONFIDENCE),
         evidence,
@@ -236,17 +241,17 @@ fn look(rule: &Rule, condition: &Condition, part: &Seen<'_>) -> Option<(bool, Ev
     let measure = condition.measure;
     let said =
         Statement::new(rule.evidence_code(measure)).with("value", measure.number(read.value));
-    Some((holds, evidence(measure, read, part.stretch, said)))
+    Some((holds, evidence(measure, read, part.time_range, said)))
 }
 
-fn evidence(measure: Measure, read: Read, stretch: Stretch, statement: Statement) -> Evidence {
+fn evidence(measure: Measure, read: Read, time_range: TimeRange, statement: Statement) -> Evidence {
     Evidence {
         statement,
         measure: measure.name(),
         value: read.value,
         series: read.series,
-        start_s: stretch.start_s,
-        end_s: stretch.end_s,
+        start_s: time_range.start_s,
+        end_s: time_range.end_s,
     }
 }
 
@@ -298,7 +303,7 @@ fn collapse(parts: &[Part<'_>]) -> Option<CauseFinding> {
 /// A disk that fell to a flat ceiling under a load that did not change.
 fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
     let bench = before.bench;
-    let (was_s, is_s) = (before.stretch, after.stretch);
+    let (was_s, is_s) = (before.time_range, after.time_range);
     let fast = before.read(Measure::DiskOperationsPerS)?;
     let slow = after.read(Measure::DiskOperationsPerS)?;
     let backed_up = after.read(Measure::DiskBackedUpRatio)?;
@@ -382,7 +387,7 @@ fn merge(found: &mut Vec<CauseFinding>, new: Vec<CauseFinding>) {
 }
 
 /// Adds a time to others in their order, and puts those together between which no part fits.
-fn add_span(spans: &mut Vec<Stretch>, new: Stretch) {
+fn add_span(spans: &mut Vec<TimeRange>, new: TimeRange) {
     let place = spans.partition_point(|span| span.start_s <= new.start_s);
     spans.insert(place, new);
     let all = std::mem::take(spans);
@@ -396,15 +401,15 @@ fn add_span(spans: &mut Vec<Stretch>, new: Stretch) {
     }
 }
 
-fn whole(finding: &CauseFinding) -> Stretch {
-    Stretch {
+fn whole(finding: &CauseFinding) -> TimeRange {
+    TimeRange {
         start_s: finding.start_s,
         end_s: finding.end_s,
     }
 }
 
 /// The times in which a cause held.
-fn spans(finding: &CauseFinding) -> Vec<Stretch> {
+fn spans(finding: &CauseFinding) -> Vec<TimeRange> {
     if finding.spans.is_empty() {
         vec![whole(finding)]
     } else {

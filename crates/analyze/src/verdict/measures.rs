@@ -1,6 +1,6 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, Read, Stretch, WeightedRow, is_server, mean, sum_on};
+use super::bench::{Bench, Read, TimeRange, WeightedRow, is_server, mean, sum_on};
 use super::by_servers;
 use super::checkpoints;
 use super::cpu_time::{host_cpus, largest_of_cpus, of_workers, others, processes, server_cpus};
@@ -168,8 +168,8 @@ impl Measure {
 
     /// Its value over a stretch; `None` where it was not watched. A share that is clearly more than its whole is of two things
     /// that do not belong together, and is not known either.
-    pub(super) fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-        let read = self.watched(bench, stretch)?;
+    pub(super) fn read(self, bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
+        let read = self.watched(bench, time_range)?;
         if !read.value.is_finite() || self.is_share() && !(0.0..=MOST_SHARE).contains(&read.value) {
             return None;
         }
@@ -178,91 +178,98 @@ impl Measure {
     }
 
     // Long, as it has an arm for each measure: cut in parts, none would be complete by the compiler's word.
-    fn watched(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    fn watched(self, bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
         match self {
             Measure::ServerCpuRatio if bench.is_fleet() => {
                 let of_host = bench.worst_host(|table| {
-                    let used = sum_on(table, process::CPU_RATIO, is_server, stretch)?;
-                    let share = used.value / host_cpus(bench, table, stretch)?;
+                    let used = sum_on(table, process::CPU_RATIO, is_server, time_range)?;
+                    let share = used.value / host_cpus(bench, table, time_range)?;
                     Some(used.with(share))
                 });
-                of_host.or_else(|| by_servers::cpu_ratio(bench, stretch))
+                of_host.or_else(|| by_servers::cpu_ratio(bench, time_range))
             }
             Measure::ServerCpuRatio => {
-                match processes(bench, process::CPU_RATIO, is_server, stretch) {
+                match processes(bench, process::CPU_RATIO, is_server, time_range) {
                     Some(used) => {
-                        let share = used.value / server_cpus(bench, stretch)?;
+                        let share = used.value / server_cpus(bench, time_range)?;
                         Some(used.with(share))
                     }
-                    None => by_servers::cpu_ratio(bench, stretch),
+                    None => by_servers::cpu_ratio(bench, time_range),
                 }
             }
-            Measure::ClientWaitRatio => of_workers(bench, &[process::WORKERS_WAIT_RATIO], stretch),
+            Measure::ClientWaitRatio => {
+                of_workers(bench, &[process::WORKERS_WAIT_RATIO], time_range)
+            }
             Measure::ClientFullRatio => {
                 let both = [process::WORKERS_CPU_RATIO, process::WORKERS_WAIT_RATIO];
-                of_workers(bench, &both, stretch)
+                of_workers(bench, &both, time_range)
             }
             Measure::StartDelayMs => {
-                let response_us = bench.response_us(stretch).filter(|_| !is_closed(bench))?;
-                let delay_us = response_us - bench.service_us(stretch, &[])?;
+                let response_us = bench
+                    .response_us(time_range)
+                    .filter(|_| !is_closed(bench))?;
+                let delay_us = response_us - bench.service_us(time_range, &[])?;
                 Some(Read::of(delay_us.max(0.0) / 1e3))
             }
             Measure::WriteOverReadRatio => {
-                let writes_us = bench.service_us(stretch, &WRITES)?;
-                let reads_us = bench.service_us(stretch, &READS)?;
+                let writes_us = bench.service_us(time_range, &WRITES)?;
+                let reads_us = bench.service_us(time_range, &READS)?;
                 Some(Read::of(writes_us / reads_us))
             }
-            Measure::CheckpointSlowdownRatio => checkpoints::slowdown(bench, stretch),
+            Measure::CheckpointSlowdownRatio => checkpoints::slowdown(bench, time_range),
             Measure::FlatterOperationsRatio => {
-                let operations = variation(bench, OPERATIONS, stretch)?;
-                let bytes = variation(bench, BYTES, stretch)?;
+                let operations = variation(bench, OPERATIONS, time_range)?;
+                let bytes = variation(bench, BYTES, time_range)?;
                 let share = operations.value / bytes.value.max(1e-9);
                 Some(operations.and(bytes, share))
             }
             Measure::ConnectionsPerOperationRatio => {
-                let opened = Measure::ConnectionsPerS.read(bench, stretch)?;
-                let share = opened.value / bench.rate_per_s(stretch)?.max(1e-9);
+                let opened = Measure::ConnectionsPerS.read(bench, time_range)?;
+                let share = opened.value / bench.rate_per_s(time_range)?.max(1e-9);
                 Some(opened.with(share))
             }
             Measure::ServerWaitingCount if bench.is_fleet() => bench
-                .worst_host(|table| sum_on(table, process::CPU_WAIT_RATIO, is_server, stretch))
-                .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, stretch)),
+                .worst_host(|table| sum_on(table, process::CPU_WAIT_RATIO, is_server, time_range))
+                .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, time_range)),
             Measure::ServerWaitingCount => {
-                processes(bench, process::CPU_WAIT_RATIO, is_server, stretch)
-                    .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, stretch))
+                processes(bench, process::CPU_WAIT_RATIO, is_server, time_range)
+                    .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, time_range))
             }
             Measure::ServerBusiestThreadRatio => {
-                bench.largest(process::BUSIEST_THREAD_RATIO, is_server, stretch)
+                bench.largest(process::BUSIEST_THREAD_RATIO, is_server, time_range)
             }
-            Measure::HostBusyRatio => bench.host_mean(cpu::ALL_BUSY_RATIO, stretch),
-            Measure::BusiestCpuRatio => largest_of_cpus(bench, cpu::BUSY_RATIO, stretch),
-            Measure::BusiestInterruptsRatio => largest_of_cpus(bench, cpu::SOFTIRQ_RATIO, stretch),
-            Measure::OthersCpuCount => others(bench, stretch),
-            Measure::StealRatio => bench.host_mean(cpu::ALL_STEAL_RATIO, stretch),
-            Measure::IowaitRatio => bench.host_mean(cpu::ALL_IOWAIT_RATIO, stretch),
-            Measure::ServerThrottledRatio => throttled(bench, stretch),
+            Measure::HostBusyRatio => bench.host_mean(cpu::ALL_BUSY_RATIO, time_range),
+            Measure::BusiestCpuRatio => largest_of_cpus(bench, cpu::BUSY_RATIO, time_range),
+            Measure::BusiestInterruptsRatio => {
+                largest_of_cpus(bench, cpu::SOFTIRQ_RATIO, time_range)
+            }
+            Measure::OthersCpuCount => others(bench, time_range),
+            Measure::StealRatio => bench.host_mean(cpu::ALL_STEAL_RATIO, time_range),
+            Measure::IowaitRatio => bench.host_mean(cpu::ALL_IOWAIT_RATIO, time_range),
+            Measure::ServerThrottledRatio => throttled(bench, time_range),
             Measure::DiskSaturationRatio => {
-                let pressure = bench.host_mean(pressure::IO_SOME_RATIO, stretch);
-                let busy = bench.disk(disk::UTILIZATION_RATIO, stretch);
+                let pressure = bench.host_mean(pressure::IO_SOME_RATIO, time_range);
+                let busy = bench.disk(disk::UTILIZATION_RATIO, time_range);
                 let all = pressure.into_iter().chain(busy);
                 all.max_by(|a, b| a.value.total_cmp(&b.value))
             }
-            Measure::DiskBackedUpRatio => backed_up(bench, stretch),
-            Measure::DiskOperationsPerS => disk_mean(bench, OPERATIONS, stretch),
-            Measure::DiskOperationsVariationRatio => variation(bench, OPERATIONS, stretch),
-            Measure::DiskBytesPerS => disk_mean(bench, BYTES, stretch),
+            Measure::DiskBackedUpRatio => backed_up(bench, time_range),
+            Measure::DiskOperationsPerS => disk_mean(bench, OPERATIONS, time_range),
+            Measure::DiskOperationsVariationRatio => variation(bench, OPERATIONS, time_range),
+            Measure::DiskBytesPerS => disk_mean(bench, BYTES, time_range),
             Measure::DiskRequestBytes => {
-                let bytes = disk_mean(bench, BYTES, stretch)?;
-                let requests = disk_mean(bench, REQUESTS, stretch)?;
+                let bytes = disk_mean(bench, BYTES, time_range)?;
+                let requests = disk_mean(bench, REQUESTS, time_range)?;
                 let each = bytes.value / requests.value;
                 (requests.value > 0.0).then(|| bytes.and(requests, each))
             }
-            Measure::DiskBytesVariationRatio => variation(bench, BYTES, stretch),
+            Measure::DiskBytesVariationRatio => variation(bench, BYTES, time_range),
             Measure::ReadBytesPerOperation => {
-                let into_cache = bench.sum_over(names::cache::READ_BYTES_PER_S, |_| true, stretch);
-                let from_disk = || bench.disk(disk::READ_BYTES_PER_S, stretch);
+                let into_cache =
+                    bench.sum_over(names::cache::READ_BYTES_PER_S, |_| true, time_range);
+                let from_disk = || bench.disk(disk::READ_BYTES_PER_S, time_range);
                 let read = into_cache.or_else(from_disk)?;
-                let each = read.value / bench.rate_per_s(stretch).filter(|rate| *rate > 0.0)?;
+                let each = read.value / bench.rate_per_s(time_range).filter(|rate| *rate > 0.0)?;
                 Some(read.with(each))
             }
             Measure::DataOverCacheRatio => {
@@ -270,65 +277,71 @@ impl Measure {
                 let (data, cache) = (server.data_bytes? as f64, server.cache_bytes? as f64);
                 (cache > 0.0).then(|| Read::of(data / cache))
             }
-            Measure::CacheHitRatio => bench.smallest(names::cache::HIT_RATIO, stretch),
+            Measure::CacheHitRatio => bench.smallest(names::cache::HIT_RATIO, time_range),
             Measure::ApplicationEvictionsPerS => bench.sum_over(
                 names::cache::EVICTED_BY_APPLICATION_PER_S,
                 |_| true,
-                stretch,
+                time_range,
             ),
-            Measure::CheckpointRatio => checkpoints::ratio(bench, stretch),
-            Measure::LogSyncMs => bench.largest(log::SYNC_MEAN_MS, |_| true, stretch),
+            Measure::CheckpointRatio => checkpoints::ratio(bench, time_range),
+            Measure::LogSyncMs => bench.largest(log::SYNC_MEAN_MS, |_| true, time_range),
             Measure::SyncsPerWrite => {
                 // Of a journal that is synced now and then, whatever the writes want, the disk tells the same.
-                let syncs = bench.sum_over(log::SYNCS_PER_S, |_| true, stretch);
-                let flushes = || bench.disk(disk::FLUSH_PER_S, stretch);
+                let syncs = bench.sum_over(log::SYNCS_PER_S, |_| true, time_range);
+                let flushes = || bench.disk(disk::FLUSH_PER_S, time_range);
                 let syncs = syncs.or_else(flushes)?;
-                let each = syncs.value / writes_per_s(bench, stretch).filter(|rate| *rate > 0.0)?;
+                let each =
+                    syncs.value / writes_per_s(bench, time_range).filter(|rate| *rate > 0.0)?;
                 Some(syncs.with(each))
             }
             Measure::TicketsRatio => {
                 let reads = (tickets::READ_IN_USE_COUNT, tickets::READ_TOTAL_COUNT);
                 let writes = (tickets::WRITE_IN_USE_COUNT, tickets::WRITE_TOTAL_COUNT);
                 let both = [reads, writes].into_iter();
-                let both = both.filter_map(|(used, all)| bench.largest_share([used, all], stretch));
+                let both =
+                    both.filter_map(|(used, all)| bench.largest_share([used, all], time_range));
                 both.max_by(|a, b| a.value.total_cmp(&b.value))
             }
-            Measure::QueueCount => bench.sum_over(queue::TOTAL_COUNT, |_| true, stretch),
+            Measure::QueueCount => bench.sum_over(queue::TOTAL_COUNT, |_| true, time_range),
             Measure::QueuedRatio => {
-                let queued = Measure::QueueCount.read(bench, stretch)?;
+                let queued = Measure::QueueCount.read(bench, time_range)?;
                 // Operations of others queue as well.
-                let under_way = in_flight(bench, stretch)?.max(queued.value);
+                let under_way = in_flight(bench, time_range)?.max(queued.value);
                 let share = queued.value / under_way.max(1.0);
                 Some(queued.with(share))
             }
             Measure::SwapBytesPerS => bench.worst_host(|table| {
-                let swapped = mean(table, &paging::SWAP_IN_BYTES_PER_S.id(), stretch)?;
-                let out = mean(table, &paging::SWAP_OUT_BYTES_PER_S.id(), stretch)?;
+                let swapped = mean(table, &paging::SWAP_IN_BYTES_PER_S.id(), time_range)?;
+                let out = mean(table, &paging::SWAP_OUT_BYTES_PER_S.id(), time_range)?;
                 let sum = swapped.value + out.value;
                 Some(swapped.and(out, sum))
             }),
-            Measure::MemoryPressureRatio => bench.host_mean(pressure::MEMORY_SOME_RATIO, stretch),
+            Measure::MemoryPressureRatio => {
+                bench.host_mean(pressure::MEMORY_SOME_RATIO, time_range)
+            }
             Measure::AvailableMemoryRatio => {
                 let shares = bench.server_hosts().filter_map(|table| {
-                    let available = mean(table, &memory::AVAILABLE_BYTES.id(), stretch)?;
-                    let total = mean(table, &memory::TOTAL_BYTES.id(), stretch)?;
+                    let available = mean(table, &memory::AVAILABLE_BYTES.id(), time_range)?;
+                    let total = mean(table, &memory::TOTAL_BYTES.id(), time_range)?;
                     let share = available.value / total.value;
                     Some(available.with(share))
                 });
                 shares.min_by(|a, b| a.value.total_cmp(&b.value))
             }
-            Measure::NetworkRatio => network(bench, stretch),
+            Measure::NetworkRatio => network(bench, time_range),
             Measure::RoundTripRatio => {
                 let round_trip_us = bench.document.server.round_trip_us?;
-                Some(Read::of(round_trip_us / bench.service_us(stretch, &[])?))
+                Some(Read::of(round_trip_us / bench.service_us(time_range, &[])?))
             }
             Measure::ConnectionsPerS => {
-                bench.sum_over(connections::CREATED_PER_S, |_| true, stretch)
+                bench.sum_over(connections::CREATED_PER_S, |_| true, time_range)
             }
-            Measure::InFlightRatio => Some(Read::of(in_flight(bench, stretch)? / clients(bench))),
-            Measure::WriteServiceMs => Some(Read::of(bench.service_us(stretch, &WRITES)? / 1e3)),
-            Measure::WritesPerS => writes_per_s(bench, stretch).map(Read::of),
-            Measure::OperationsPerS => bench.rate_per_s(stretch).map(Read::of),
+            Measure::InFlightRatio => {
+                Some(Read::of(in_flight(bench, time_range)? / clients(bench)))
+            }
+            Measure::WriteServiceMs => Some(Read::of(bench.service_us(time_range, &WRITES)? / 1e3)),
+            Measure::WritesPerS => writes_per_s(bench, time_range).map(Read::of),
+            Measure::OperationsPerS => bench.rate_per_s(time_range).map(Read::of),
         }
     }
 }
@@ -336,15 +349,15 @@ impl Measure {
 /// A stretch of a run with the measures that were read of it: many rules speak of the same ones.
 pub(super) struct Seen<'a> {
     pub(super) bench: &'a Bench<'a>,
-    pub(super) stretch: Stretch,
+    pub(super) time_range: TimeRange,
     read: RefCell<HashMap<Measure, Option<Read>>>,
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn new(bench: &'a Bench<'a>, stretch: Stretch) -> Self {
+    pub(super) fn new(bench: &'a Bench<'a>, time_range: TimeRange) -> Self {
         Seen {
             bench,
-            stretch,
+            time_range,
             read: RefCell::default(),
         }
     }
@@ -354,19 +367,19 @@ impl<'a> Seen<'a> {
         let mut known = self.read.borrow_mut();
         let read = known
             .entry(measure)
-            .or_insert_with(|| measure.read(self.bench, self.stretch));
+            .or_insert_with(|| measure.read(self.bench, self.time_range));
         read.clone()
     }
 }
 
 /// A process that was watched and has no limit is never stopped at one. The agent beside a server in a pod sees its process and
 /// not its group, so that there nothing is known.
-fn throttled(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let told = bench.largest(cgroup::CPU_THROTTLED_PERIODS_RATIO, is_server, stretch);
-    told.or_else(|| {
-        let group = bench.largest(cgroup::IO_LIMITED_COUNT, is_server, stretch);
+fn throttled(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
+    let reported = bench.largest(cgroup::CPU_THROTTLED_PERIODS_RATIO, is_server, time_range);
+    reported.or_else(|| {
+        let group = bench.largest(cgroup::IO_LIMITED_COUNT, is_server, time_range);
         let is_seen = !bench.is_fleet() || group.is_some();
-        let used = processes(bench, process::CPU_RATIO, is_server, stretch)?;
+        let used = processes(bench, process::CPU_RATIO, is_server, time_range)?;
         is_seen.then(|| used.with(0.0))
     })
 }
@@ -389,14 +402,14 @@ pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
         && phases.all(|phase| phase.mean_think_time_us.is_none())
 }
 
-fn disk_mean(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
-    let (rows, series) = bench.disk_rows(metrics, stretch)?;
+fn disk_mean(bench: &Bench<'_>, metrics: &[Metric], time_range: TimeRange) -> Option<Read> {
+    let (rows, series) = bench.disk_rows(metrics, time_range)?;
     let value = mean_over_time(&rows, |value| value);
     Some(Read { value, series })
 }
 
-fn variation(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
-    let (rows, series) = bench.disk_rows(metrics, stretch)?;
+fn variation(bench: &Bench<'_>, metrics: &[Metric], time_range: TimeRange) -> Option<Read> {
+    let (rows, series) = bench.disk_rows(metrics, time_range)?;
     let mean = mean_over_time(&rows, |value| value);
     let variance = mean_over_time(&rows, |value| (value - mean).powi(2));
     (mean > 0.0).then(|| Read {
@@ -419,21 +432,21 @@ const LONG_S: f64 = 1e-3;
 /// Share of its time up to which a disk is idle.
 const IDLE: f64 = 0.25;
 
-fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let busy = bench.disk(disk::UTILIZATION_RATIO, stretch)?;
-    let queue = bench.disk(disk::QUEUE_COUNT, stretch);
+fn backed_up(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
+    let busy = bench.disk(disk::UTILIZATION_RATIO, time_range)?;
+    let queue = bench.disk(disk::QUEUE_COUNT, time_range);
     if let Some(queue) = queue
         && queue.value >= QUEUED
-        && request_s(bench, queue.value, stretch).is_none_or(|each_s| each_s >= LONG_S)
+        && request_s(bench, queue.value, time_range).is_none_or(|each_s| each_s >= LONG_S)
     {
         let share = busy.value;
         return Some(busy.and(queue, share));
     }
     // Of the machine with that disk, if it tells.
-    let there = bench.data_device(stretch);
+    let there = bench.data_device(time_range);
     let waited = there
-        .and_then(|(table, _)| mean(table, &pressure::IO_SOME_RATIO.id(), stretch))
-        .or_else(|| bench.host_mean(pressure::IO_SOME_RATIO, stretch));
+        .and_then(|(table, _)| mean(table, &pressure::IO_SOME_RATIO.id(), time_range))
+        .or_else(|| bench.host_mean(pressure::IO_SOME_RATIO, time_range));
     let held_back = waited.filter(|_| busy.value <= IDLE);
     Some(match held_back {
         Some(waited) => {
@@ -445,36 +458,40 @@ fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
 }
 
 /// Operations under way on average.
-fn in_flight(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
-    let inside = bench.inside(stretch);
+fn in_flight(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
+    let inside = bench.inside(time_range);
     let seconds: f64 = inside.iter().map(|one| one.duration_s).sum();
     let busy = inside.iter().map(|one| one.mean_in_flight * one.duration_s);
     (seconds > 0.0).then(|| busy.sum::<f64>() / seconds)
 }
 
 /// Mean time of a request in the disk and its queue, by Little's law.
-fn request_s(bench: &Bench<'_>, queue: f64, stretch: Stretch) -> Option<f64> {
-    let per_s = disk_mean(bench, REQUESTS, stretch)?.value;
+fn request_s(bench: &Bench<'_>, queue: f64, time_range: TimeRange) -> Option<f64> {
+    let per_s = disk_mean(bench, REQUESTS, time_range)?.value;
     (per_s > 0.0).then(|| queue / per_s)
 }
 
-fn writes_per_s(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
-    let seconds: f64 = bench.inside(stretch).iter().map(|one| one.duration_s).sum();
+fn writes_per_s(bench: &Bench<'_>, time_range: TimeRange) -> Option<f64> {
+    let seconds: f64 = bench
+        .inside(time_range)
+        .iter()
+        .map(|one| one.duration_s)
+        .sum();
     let writes = bench
-        .commands(stretch)
+        .commands(time_range)
         .filter(|one| WRITES.contains(&one.operation.as_str()));
     let writes: u64 = writes.map(|one| one.count).sum();
     (seconds > 0.0).then(|| writes as f64 / seconds)
 }
 
-fn network(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+fn network(bench: &Bench<'_>, time_range: TimeRange) -> Option<Read> {
     let tables = bench.tables.iter();
     let shares = tables.flat_map(|table| {
         table
             .instances(network::GROUP)
             .into_iter()
             .filter_map(move |interface| {
-                let of = |metric: Metric| mean(table, &metric.of(interface), stretch);
+                let of = |metric: Metric| mean(table, &metric.of(interface), time_range);
                 let speed = of(network::SPEED_BYTES_PER_S)?.value;
                 let (received, sent) = (
                     of(network::RECEIVED_BYTES_PER_S)?,

@@ -14,7 +14,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use bench::{Bench, Stretch};
+pub use bench::{Bench, TimeRange};
 pub(crate) use bench::{cpus, mean_us, of_others};
 pub use checkpoints::united;
 pub use judge::{codes, judge};
@@ -105,7 +105,7 @@ pub struct CauseFinding {
     pub end_s: f64,
     /// The parts of that time in which it held, in order, if it did not hold in all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spans: Vec<Stretch>,
+    pub spans: Vec<TimeRange>,
     /// How sure it is: above 0, up to 1. A statement about the rule and its evidence, not a probability.
     pub confidence: f64,
     /// What supports it.

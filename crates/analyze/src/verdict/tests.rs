@@ -137,8 +137,8 @@ fn by_kind(table: &mut MetricTable) {
 }
 
 /// Changes that take no time.
-fn at(shifts_s: &[f64]) -> Vec<Stretch> {
-    let at = |at_s: &f64| Stretch {
+fn at(shifts_s: &[f64]) -> Vec<TimeRange> {
+    let at = |at_s: &f64| TimeRange {
         start_s: *at_s,
         end_s: *at_s,
     };

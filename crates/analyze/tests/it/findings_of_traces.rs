@@ -7,11 +7,11 @@ use dyno_analyze::access_pattern::{
 };
 use dyno_record::experiment::Finding;
 use dyno_record::io_trace::event::Operation;
-use dyno_testkit::findings::{Told, case};
+use dyno_testkit::findings::{Reported, case};
 
 #[test]
 fn every_finding_is_measured_and_silent_where_it_is_not() {
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     let activity = Activity {
         subject: "fio".to_owned(),
         scans_records: false,
@@ -34,7 +34,7 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
             .not_if("no request was traced", |it| it.files[0].device = None),
         case("not-watched", without(without_order)).not_if("the order is known", |it| *it = scan()),
     ];
-    told.check(of_one, cases);
+    reported.check(of_one, cases);
     let of_two = |[before, after]: &[FilePattern; 2]| -> Vec<Finding> {
         compared(before, after).into_iter().collect()
     };
@@ -49,10 +49,10 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
             })
             .not_if("the order of one is not known", |it| it[1].score = None),
     ];
-    told.check(of_two, cases);
+    reported.check(of_two, cases);
     // What reports name the order by.
-    told.hear(&order_statement(0.5));
-    told.finish("crates/analyze/src/access_pattern");
+    reported.hear(&order_statement(0.5));
+    reported.finish("crates/analyze/src/access_pattern");
 }
 
 fn share(ambiguous_ratio: f64) -> DeviceShare {

@@ -1,7 +1,7 @@
 //! The verdict of recorded runs whose faults are known. `dyno-bench verdict "" FOLDER` records them; those that are kept
 //! here are what it recorded, with nothing chosen but the machine.
 
-use dyno_analyze::course::course;
+use dyno_analyze::timeline::timeline;
 use dyno_analyze::verdict::{Bench, Cause, judge};
 use dyno_record::reader::Run;
 use std::fs;
@@ -26,8 +26,8 @@ fn found(folder: &Path) -> Vec<Cause> {
         windows: &run.intervals,
         operations: &run.series,
     };
-    let course = course(&bench, &run.fine, 42);
-    let verdict = judge(&bench, &course.transitions());
+    let timeline = timeline(&bench, &run.sub_second, 42);
+    let verdict = judge(&bench, &timeline.transitions());
     verdict.causes.iter().map(|cause| cause.cause).collect()
 }
 

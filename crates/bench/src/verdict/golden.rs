@@ -9,7 +9,7 @@ use std::path::Path;
 /// What the verdict reads of a run directory.
 const FOLDERS: [&str; 2] = ["metrics", "series"];
 /// The largest of their files, of which no rule reads anything.
-const NOT_READ: &str = "fine.csv";
+const NOT_READ: &str = "sub-second.csv";
 /// Where the truth is written: a cause in each line, none of a run without a fault.
 const TRUTH: &str = "truth.txt";
 

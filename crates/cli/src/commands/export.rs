@@ -174,8 +174,10 @@ fn write(
             })
         }
         (ExportForm::Annotations, Source::Run(run)) => {
-            let course = dyno_results::run::analyse(run).and_then(|analysis| analysis.course);
-            let changes = course.map(|course| course.changes).unwrap_or_default();
+            let timeline = dyno_results::run::analyse(run).and_then(|analysis| analysis.timeline);
+            let changes = timeline
+                .map(|timeline| timeline.changes)
+                .unwrap_or_default();
             let found = annotations::all(run, &changes)?;
             write!(output, "{}", pretty_json(&found)).map_err(write_error)
         }

@@ -29,10 +29,10 @@ pub(crate) fn selfcheck(
         Format::Json => result.to_json(),
         _ => selfcheck_text::human(&result),
     })?;
-    if let Some(doubt) = result.doubt() {
+    if let Some(caveat) = result.caveat() {
         messages.warning(&format!(
             "the check `other_load` fails: {}; runs are not compared with this result",
-            doubt.found
+            caveat.found
         ));
     }
     if arguments.no_save {

@@ -83,9 +83,9 @@ fn text(state: &LiveState) -> String {
     }
     figures.push(format!("{} failed", Quantity::count(state.failed)));
     lines.push(format!("  {}", figures.join(", ")));
-    if state.course_per_s.len() > 1 {
-        let largest = state.course_per_s.iter().copied().fold(0.0, f64::max);
-        let bars = sparkline(&state.course_per_s, BARS);
+    if state.timeline_per_s.len() > 1 {
+        let largest = state.timeline_per_s.iter().copied().fold(0.0, f64::max);
+        let bars = sparkline(&state.timeline_per_s, BARS);
         lines.push(format!("  {bars} up to {}", Quantity::per_second(largest)));
     }
     lines.extend(state.notices.iter().map(|notice| format!("  {notice}")));
@@ -109,7 +109,7 @@ mod tests {
             planned_s: Some(3_600.0),
             rate_per_s: 5_000.0,
             response_p50_us: Some(200.0),
-            course_per_s: vec![5_000.0, 2_500.0, 5_000.0],
+            timeline_per_s: vec![5_000.0, 2_500.0, 5_000.0],
             notices: vec!["the rate fell".into()],
             ..LiveState::default()
         };

@@ -1,7 +1,7 @@
 //! What happened in a run, as a list of annotations in the form that Grafana's HTTP API takes.
 
 use crate::export::rows::started;
-use dyno_analyze::course::{CourseChange, CourseSeries};
+use dyno_analyze::timeline::{TimelineChange, TimelineSeries};
 use dyno_engine::Error;
 use dyno_record::document::variant_name;
 use dyno_record::index_build::{BuildRecord, IndexBuildDocument};
@@ -24,7 +24,7 @@ pub(crate) struct Annotation {
 }
 
 /// All annotations of a run in the order of time, with the changes of level that its analysis has found.
-pub(crate) fn all(run: &Run, changes: &[CourseChange]) -> Result<Vec<Annotation>, Error> {
+pub(crate) fn all(run: &Run, changes: &[TimelineChange]) -> Result<Vec<Annotation>, Error> {
     let mut found = Found {
         origin_ms: started(&run.document)?.as_millisecond(),
         annotations: Vec::new(),
@@ -132,18 +132,18 @@ impl Found {
 }
 
 /// The tag of the series that changed, and what is said.
-fn change_text(change: &CourseChange) -> (&'static str, String) {
+fn change_text(change: &TimelineChange) -> (&'static str, String) {
     let (tag, what, write): (_, _, fn(f64) -> Quantity) = match change.series {
-        CourseSeries::RatePerS => ("rate", "rate", Quantity::per_second),
-        CourseSeries::ResponseMeanUs => (
+        TimelineSeries::RatePerS => ("rate", "rate", Quantity::per_second),
+        TimelineSeries::ResponseMeanUs => (
             "response_mean",
             "mean response time",
             Quantity::microseconds,
         ),
-        CourseSeries::ResponseP99Us => {
+        TimelineSeries::ResponseP99Us => {
             ("response_p99", "p99 response time", Quantity::microseconds)
         }
-        CourseSeries::DiskOperationsPerS => (
+        TimelineSeries::DiskOperationsPerS => (
             "disk_operations",
             "operations of the disk",
             Quantity::per_second,
@@ -203,8 +203,8 @@ mod tests {
         let writer = RunWriter::create(folder.path(), "", &document).expect("there is room");
         writer.finish(&document).expect("there is room");
         let run = Run::open(folder.path()).expect("it was written just now");
-        let change = CourseChange {
-            series: CourseSeries::RatePerS,
+        let change = TimelineChange {
+            series: TimelineSeries::RatePerS,
             at_s: 30.0,
             earliest_s: 29.0,
             latest_s: 31.0,

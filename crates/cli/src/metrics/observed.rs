@@ -185,11 +185,11 @@ mod tests {
         ] {
             let exposed = exposed("host", &id(text));
             assert_eq!((exposed.name.as_str(), exposed.factor), (name, factor));
-            let told: Vec<String> = exposed.labels[1..]
+            let reported: Vec<String> = exposed.labels[1..]
                 .iter()
                 .map(|(name, value)| format!("{name}={value}"))
                 .collect();
-            assert_eq!(told.join(","), labels);
+            assert_eq!(reported.join(","), labels);
             assert_eq!(exposed.labels[0], ("source".into(), "host".into()));
         }
     }

@@ -136,7 +136,7 @@ fn stop_signals_only_a_process_that_measures() {
     let state = format!(
         r#"{{"name": "a", "directory": "{}", "process": {}, "started_at": "", "phase": null, "elapsed_s": 0.0,
             "planned_s": null, "planned_operations": null, "done": 0, "failed": 0, "rate_per_s": 0.0,
-            "response_p50_us": null, "response_p99_us": null, "course_per_s": [], "notices": ["a\u001b]0;b\u0007"]}}"#,
+            "response_p50_us": null, "response_p99_us": null, "timeline_per_s": [], "notices": ["a\u001b]0;b\u0007"]}}"#,
         bench.path("other").display(),
         victim.id()
     );

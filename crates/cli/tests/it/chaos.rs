@@ -215,19 +215,19 @@ fn check(outcome: &Outcome) -> bool {
     let document = report.json();
     let phases = document["phases"].as_array().unwrap();
     let of = |phase: &Value, key: &str| phase[key].as_u64().unwrap();
-    let told: u64 = phases
+    let reported: u64 = phases
         .iter()
         .map(|phase| of(phase, "succeeded") + of(phase, "failed"))
         .sum();
     assert!(
-        told <= outcome.served,
-        "{told} of {}: {shown}",
+        reported <= outcome.served,
+        "{reported} of {}: {shown}",
         outcome.served
     );
     let recorded = operations(&outcome.after);
-    assert_eq!(told, recorded, "{shown}");
+    assert_eq!(reported, recorded, "{shown}");
     let is_whole = document["status"] == "complete";
-    assert!(!is_whole || told == 900, "{told}: {shown}");
+    assert!(!is_whole || reported == 900, "{reported}: {shown}");
     if outcome.fault == Fault::ClockStep {
         assert!(is_whole, "{shown}");
         let longest = phases.iter().map(longest_s).fold(0.0, f64::max);

@@ -39,8 +39,8 @@ fn repeated_runs_that_are_slower_fail_only_beyond_the_limit() {
     repetitions(&bench.path("b"), &MadeUp::new(880));
     let compare =
         |a: &str, b: &str, more: &[&str]| bench.dyno(&[&["compare", a, b][..], more].concat());
-    let told = compare("a", "b", &[]).expect(0);
-    assert!(told.stdout.contains("is slower"), "{}", told.stdout);
+    let reported = compare("a", "b", &[]).expect(0);
+    assert!(reported.stdout.contains("is slower"), "{}", reported.stdout);
     compare("a", "b", &["--fail-if-slower", "5%"])
         .expect(1)
         .says("warning: ")
@@ -140,14 +140,18 @@ fn incomparable_runs_name_the_difference_and_fail_the_check() {
         ("stopped", "not complete"),
         ("open", "schedule.kind"),
     ] {
-        let told = bench.dyno(&["compare", "a", b]).expect(0);
-        assert!(told.stdout.contains("not comparable"), "{}", told.stdout);
-        assert!(told.stdout.contains(what), "{}", told.stdout);
+        let reported = bench.dyno(&["compare", "a", b]).expect(0);
+        assert!(
+            reported.stdout.contains("not comparable"),
+            "{}",
+            reported.stdout
+        );
+        assert!(reported.stdout.contains(what), "{}", reported.stdout);
         let claims = ["is slower", "is faster", "no difference"];
         assert!(
-            !claims.iter().any(|claim| told.stdout.contains(claim)),
+            !claims.iter().any(|claim| reported.stdout.contains(claim)),
             "{}",
-            told.stdout
+            reported.stdout
         );
         bench
             .dyno(&["compare", "a", b, "--fail-if-slower", "5%"])
@@ -178,24 +182,24 @@ fn different_cpu_settings_are_listed_and_forbid_nothing() {
     with("off", Some("0x2b000571"), false).write(&bench.path("b"));
     with("on", None, true).write(&bench.path("unknown"));
     let table = |b| {
-        let told = bench.dyno(&["compare", "a", b, "--format", "markdown"]);
-        told.expect(0).stdout
+        let reported = bench.dyno(&["compare", "a", b, "--format", "markdown"]);
+        reported.expect(0).stdout
     };
-    let told = table("b");
+    let reported = table("b");
     for row in [
         "| SMT | on | off |",
         "| microcode | 0x2b000461 | 0x2b000571 |",
         "| CPU idle states | C1, C6 | C1 |",
     ] {
-        assert!(told.contains(row), "{told}");
+        assert!(reported.contains(row), "{reported}");
     }
-    assert!(!told.contains("not comparable"), "{told}");
-    assert!(!told.contains("| irqbalance |"), "{told}");
+    assert!(!reported.contains("not comparable"), "{reported}");
+    assert!(!reported.contains("| irqbalance |"), "{reported}");
     // What one of them does not say is no difference.
-    let told = table("unknown");
+    let reported = table("unknown");
     assert!(
-        !told.contains("microcode") && !told.contains("SMT"),
-        "{told}"
+        !reported.contains("microcode") && !reported.contains("SMT"),
+        "{reported}"
     );
 }
 
@@ -263,8 +267,8 @@ fn runs_too_short_for_the_deciding_figure_fail_the_check() {
     let why = texts::text(&why);
     for format in ["human", "markdown", "html"] {
         let formatted = [&compare[..], &["--format", format]].concat();
-        let told = bench.dyno(&formatted).expect(0).stdout;
-        assert!(told.contains(&why), "{told}");
+        let reported = bench.dyno(&formatted).expect(0).stdout;
+        assert!(reported.contains(&why), "{reported}");
     }
     bench
         .dyno(&[&compare[..], &["--fail-if-slower", "5%"]].concat())

@@ -233,9 +233,9 @@ fn mongod_run_records_every_cost() {
         "--clients",
         "4",
     ];
-    let told = ["--price", "0.504 USD/h", "--format", "json", "--out", "r"];
+    let reported = ["--price", "0.504 USD/h", "--format", "json", "--out", "r"];
     let document = bench
-        .dyno(&[&fixed[..], &small, &told].concat())
+        .dyno(&[&fixed[..], &small, &reported].concat())
         .expect(0)
         .json();
     run_schema().validate(&document).unwrap();
@@ -320,7 +320,7 @@ fn members_of_a_replica_set_are_added_up() {
         "--timeout",
         "1m",
     ];
-    let told = [
+    let reported = [
         "--set",
         "server.topology=replica-set=3",
         "--format",
@@ -329,7 +329,7 @@ fn members_of_a_replica_set_are_added_up() {
         "r",
     ];
     let document = bench
-        .dyno(&[&fixed[..], &small, &told].concat())
+        .dyno(&[&fixed[..], &small, &reported].concat())
         .expect(0)
         .json();
     let used = consumption(&document, "measure");
@@ -479,8 +479,8 @@ fn invalid_price_is_refused() {
 /// Loads in order, creates the indexes, and inserts beside range reads.
 fn insert_benchmark(bench: &Bench, server: &[&str], rates: [(&str, f64); 2]) {
     let small = ["--records", "1000", "--duration", "4s", "--warmup", "1s"];
-    let told = ["--format", "json", "--out", "r"];
-    let run = [&["run", "insert-benchmark"], server, &small, &told].concat();
+    let reported = ["--format", "json", "--out", "r"];
+    let run = [&["run", "insert-benchmark"], server, &small, &reported].concat();
     let document = bench.dyno(&run).expect(0).json();
     run_schema().validate(&document).unwrap();
     let measure = document["phases"].as_array().unwrap().last().unwrap();
@@ -575,7 +575,7 @@ fn a_load_alone_has_the_price_of_a_million_documents() {
     let (bench, responder) = (Bench::new(), Responder::start(&[]));
     let uri = responder.uri();
     let load = ["load", "a", "--uri", &uri, "--records", "2000"];
-    let told = [
+    let reported = [
         "--price",
         "0.504 USD/h",
         "--format",
@@ -583,7 +583,10 @@ fn a_load_alone_has_the_price_of_a_million_documents() {
         "--out",
         "l",
     ];
-    let said = bench.dyno(&[&load[..], &told].concat()).expect(0).stdout;
+    let said = bench
+        .dyno(&[&load[..], &reported].concat())
+        .expect(0)
+        .stdout;
     let row = said.lines().find(|line| line.contains(PRICE));
     let row = row.unwrap_or_else(|| panic!("{said}"));
     assert!(row.contains("USD"), "{row}");

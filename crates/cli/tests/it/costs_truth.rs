@@ -160,9 +160,9 @@ fn cpu_time_per_operation_is_true_when_it_is_read_late() {
         let (low, high) = found.low.zip(found.high).unwrap();
         assert!(low <= true_us && true_us <= high, "{said}");
         // As wide as the time that is in doubt and four ticks, of two seconds.
-        let doubt = truth.late_s / 2.0 + 0.05;
-        assert!(low > true_us * (1.0 - 1.3 * doubt), "{said}");
-        assert!(high < true_us * (1.0 + 1.3 * doubt), "{said}");
+        let caveat = truth.late_s / 2.0 + 0.05;
+        assert!(low > true_us * (1.0 - 1.3 * caveat), "{said}");
+        assert!(high < true_us * (1.0 + 1.3 * caveat), "{said}");
         if start_late_s > 0.0 {
             // Half of what the late reading missed, since it may itself have come late. Each reading may be a tick off.
             let most_us = true_us - truth.missed_us / 2.0 + 2.0 * truth.tick_us;

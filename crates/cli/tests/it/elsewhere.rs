@@ -249,9 +249,9 @@ fn plan_selects_the_data_disks_of_an_exporter() {
     // One that is not there is said to be missing, and the busiest stands for it.
     let missing = run("'sdz'");
     assert_eq!(reported(&missing, "disk").unwrap().2["device"], "vda");
-    let told = caveats(&missing);
+    let reported = caveats(&missing);
     for code in ["disk-of-data-unknown", "source-watched-in-part"] {
-        assert!(told.contains(&code.to_owned()), "{told:?}");
+        assert!(reported.contains(&code.to_owned()), "{reported:?}");
     }
 }
 
@@ -304,9 +304,9 @@ fn reported_server_cpu_time_matches_the_process() {
     let of_process = own_reading(&own, &process::CPU_RATIO.of("server"), &run);
     assert!(of_process > 0.05, "{of_process}");
     assert_near(busy, of_process, 0.05);
-    let told = table(&bench.path("r"), "server");
+    let reported = table(&bench.path("r"), "server");
     let parts = [server_cpu::USER_RATIO, server_cpu::SYSTEM_RATIO];
-    let parts = parts.map(|part| own_reading(&told, &part.of("server"), &run));
+    let parts = parts.map(|part| own_reading(&reported, &part.of("server"), &run));
     assert_near(parts.iter().sum(), of_process, 0.05);
 }
 
@@ -490,10 +490,10 @@ fn remote_server_demands_match_its_exporter() {
     assert!(disks == 1 && own_disk > 0.05, "{own_disk} of {by}");
     assert_near(on_disk, own_disk, 0.05);
     // Of the exporter at another address nobody said what it watches.
-    let told = run["caveats"].as_array().unwrap().iter();
-    let mut told = told.filter(|caveat| caveat["code"] == "exporter-of-unknown-machine");
-    assert_eq!(told.next().unwrap()["values"]["source"], "other");
-    assert!(told.next().is_none());
+    let unknown = run["caveats"].as_array().unwrap().iter();
+    let mut unknown = unknown.filter(|caveat| caveat["code"] == "exporter-of-unknown-machine");
+    assert_eq!(unknown.next().unwrap()["values"]["source"], "other");
+    assert!(unknown.next().is_none());
 
     let stations = |run: &Value| -> Vec<String> {
         let all = run["analysis"]["stations"].as_array().unwrap().iter();
@@ -501,12 +501,12 @@ fn remote_server_demands_match_its_exporter() {
             .collect()
     };
     // What it tells of its machine, in the record and on the page.
-    let (told, environment) = (&run["server"]["machine"], &run["environment"]);
-    assert_eq!(told["kernel"], environment["kernel"], "{told}");
-    assert_eq!(told["hostname"], environment["hostname"], "{told}");
-    assert!(told["cpus"].as_u64() >= Some(1), "{told}");
+    let (machine, environment) = (&run["server"]["machine"], &run["environment"]);
+    assert_eq!(machine["kernel"], environment["kernel"], "{machine}");
+    assert_eq!(machine["hostname"], environment["hostname"], "{machine}");
+    assert!(machine["cpus"].as_u64() >= Some(1), "{machine}");
     let memory = |of: &Value| of["memory_bytes"].as_f64().unwrap();
-    assert_near(memory(told), memory(environment), 0.05);
+    assert_near(memory(machine), memory(environment), 0.05);
     let page = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(page.contains("Machine of "), "{page}");
 

@@ -419,10 +419,10 @@ fn resume_refuses_to_mix_runs_from_two_hosts() {
     run["environment"]["hostname"] = "elsewhere".into();
     std::fs::write(&first, run.to_string()).unwrap();
     std::fs::remove_file(bench.path("x/SHA256SUMS")).unwrap();
-    let told = mixed(&bench.dyno(&resume).expect(0).json()).expect("there are two hosts");
+    let reported = mixed(&bench.dyno(&resume).expect(0).json()).expect("there are two hosts");
     assert!(
-        told.contains("\"host\"") && told.contains("elsewhere"),
-        "{told}"
+        reported.contains("\"host\"") && reported.contains("elsewhere"),
+        "{reported}"
     );
     // The run that is missing now would be of another host than the first.
     std::fs::remove_dir_all(bench.path(&format!("x/runs/{}", runs[1]))).unwrap();

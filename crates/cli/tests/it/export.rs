@@ -278,7 +278,7 @@ fn annotations_have_the_changes_of_a_run_with_their_times() {
     assert!(text.contains("150.0/s"), "{text}");
     // They are those that the report tells.
     let report = bench.dyno(&["report", run, "--format", "json"]).expect(0);
-    let found = report.json()["analysis"]["course"]["changes"].clone();
+    let found = report.json()["analysis"]["timeline"]["changes"].clone();
     let origin_ms = started.as_millisecond() as f64;
     let of_report = found.as_array().unwrap().iter();
     let of_report = of_report.map(|one| origin_ms + one["at_s"].as_f64().unwrap() * 1e3);

@@ -352,16 +352,16 @@ fn three_clients_load_two_servers_as_one() {
     let most_s = all as f64 * number("duration_s");
     assert!((0.01..most_s).contains(&number("busy_s")), "{server}");
     let fleet_caveats = |caveat: &&Value| caveat["kind"] == "fleet";
-    let doubts = document["caveats"].as_array().unwrap().iter();
-    assert_eq!(doubts.filter(fleet_caveats).count(), 0, "{document}");
+    let caveats = document["caveats"].as_array().unwrap().iter();
+    assert_eq!(caveats.filter(fleet_caveats).count(), 0, "{document}");
     assert_hosts_are_watched(&run, &document);
     assert!(run.join("report.html").is_file());
     let logs = names(&hosts.bench.path("logs"));
     assert!(logs.contains(&"client1-agent-0.log".to_owned()), "{logs:?}");
     hosts.assert_clean();
     for folder in ["whole", "logs", "state"] {
-        let told = files_with(&hosts.bench.path(folder), PASSWORD);
-        assert!(told.is_empty(), "{told:?}");
+        let reported = files_with(&hosts.bench.path(folder), PASSWORD);
+        assert!(reported.is_empty(), "{reported:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! for a server. For what needs no hosts of their own, which are dear.
 use crate::common::{Bench, Finished, Responder, names, signal, wait_for, wait_for_windows};
 use crate::elsewhere::{reported, scripted_exporter};
-use crate::record_changes::assert_every_change_is_told;
+use crate::record_changes::assert_every_change_is_reported;
 use dyno_testkit::{Skip, free_port, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::io::Read;
@@ -204,14 +204,14 @@ fn agent_that_starts_late_shortens_the_common_window() {
     let common = figure("/common_intervals");
     assert!((1.0..=5.0 - first).contains(&common), "{fleet}");
     let mut caveats = document["caveats"].as_array().unwrap().iter();
-    let told = caveats.find(|caveat| {
+    let reported = caveats.find(|caveat| {
         let values = &caveat["values"];
-        let told_s = values["late"]["value"].as_f64().unwrap_or_default();
+        let reported_s = values["late"]["value"].as_f64().unwrap_or_default();
         caveat["code"] == "agent-late"
             && values["agent"]["value"] == 1.0
-            && (told_s - late_s).abs() < 0.01
+            && (reported_s - late_s).abs() < 0.01
     });
-    assert!(told.is_some(), "{}", document["caveats"]);
+    assert!(reported.is_some(), "{}", document["caveats"]);
     assert_eq!(fleet["clients"], 4);
     local.assert_clean();
 }
@@ -241,7 +241,7 @@ fn fleet_reads_an_exporter_and_detects_a_changed_record() {
     );
     let merged = ["run.json", "latency.hlog", "series/intervals.csv"];
     let all = of_hosts.iter().map(String::as_str).chain(merged);
-    assert_every_change_is_told(&local.bench, "sums", &all.collect::<Vec<_>>());
+    assert_every_change_is_reported(&local.bench, "sums", &all.collect::<Vec<_>>());
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn agent_that_cannot_start_fails_the_run_at_once() {
 
 /// The one host of the agents, whose machine is this one, in the record of an experiment and on its pages.
 #[track_caller]
-fn assert_host_is_told(local: &Local, experiment: &Value) {
+fn assert_host_is_reported(local: &Local, experiment: &Value) {
     let hosts = experiment["hosts"].as_object().unwrap();
     assert_eq!(hosts.len(), 1, "{hosts:?}");
     let (host, machine) = hosts.iter().next().unwrap();
@@ -357,7 +357,7 @@ fn a_search_for_the_maximum_begins_with_a_client_for_each_agent() {
         .iter()
         .find_map(|most| most["value"].as_f64().or(most.as_f64()));
     assert!(most.is_some_and(|most| most > 0.0), "{answer}");
-    assert_host_is_told(&local, &experiment);
+    assert_host_is_reported(&local, &experiment);
     local.assert_clean();
 }
 

@@ -313,8 +313,8 @@ fn a_run_goes_on_without_the_agent_beside_its_server() {
     let node = of_server.next().unwrap();
     assert_ne!(node["health"], "healthy", "{node}");
     let mut caveats = document["caveats"].as_array().unwrap().iter();
-    let told = caveats.any(|caveat| caveat.to_string().contains("host-node-9_dyno-server-0"));
-    assert!(told, "{}", document["caveats"]);
+    let reported = caveats.any(|caveat| caveat.to_string().contains("host-node-9_dyno-server-0"));
+    assert!(reported, "{}", document["caveats"]);
     assert_nothing_runs(&bench);
 }
 

@@ -103,8 +103,8 @@ fn annotations_are_posted_and_the_report_links_to_their_time() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
     let load = ["--rate", "200", "--clients", "4", "--duration", "30s"];
-    let told = ["--grafana", &grafana.url, "--out", "r"];
-    let mut command = bench.command(&reads(&uri, &[&load[..], &told].concat()));
+    let reported = ["--grafana", &grafana.url, "--out", "r"];
+    let mut command = bench.command(&reads(&uri, &[&load[..], &reported].concat()));
     let before_ms = jiff::Timestamp::now().as_millisecond();
     let mut child = command.env("DYNO_GRAFANA_TOKEN", TOKEN).spawn().unwrap();
     wait_for_windows(&mut child, &bench.path("r"), 15);
@@ -143,7 +143,7 @@ fn annotations_are_posted_and_the_report_links_to_their_time() {
     assert!(before_ms <= start && end <= after_ms, "{measure}");
     // Beside other work the times may scatter so much that no change is certain.
     let report = bench.dyno(&["report", "r", "--format", "json"]).expect(0);
-    let found = &report.json()["analysis"]["course"]["changes"];
+    let found = &report.json()["analysis"]["timeline"]["changes"];
     let changes = of_kind("change");
     assert_eq!(changes.len(), found.as_array().unwrap().len(), "{found}");
     let is_then = |one: &&Value| (time(one, "time") - change_ms).abs() < 3_000;
@@ -172,9 +172,9 @@ fn silent_grafana_costs_one_warning_and_little_time() {
     let fixed = ["sweep", "read", "--uri", &uri, "--records", "1000"];
     let data = ["-p", "insertorder=ordered", "--clients", "1,2"];
     let phases = ["--warmup", "0s", "--duration", "1s", "--out", "s"];
-    let told = ["--grafana", &grafana.url];
+    let reported = ["--grafana", &grafana.url];
     let started = Instant::now();
-    let finished = bench.dyno(&[&fixed[..], &data, &phases, &told].concat());
+    let finished = bench.dyno(&[&fixed[..], &data, &phases, &reported].concat());
     let finished = finished.expect(0).says("warning: ");
     assert!(started.elapsed() < Duration::from_secs(60));
     assert_eq!(finished.stderr.matches("within 2 s").count(), 1);
@@ -217,8 +217,8 @@ fn a_grafana_that_does_not_keep_annotations_is_a_warning() {
         let grafana = Grafana::start(Some((status, content)));
         let out = number.to_string();
         let load = ["--rate", "20", "--duration", "1s"];
-        let told = ["--grafana", &grafana.url, "--out", &out];
-        let finished = bench.dyno(&reads(&uri, &[&load[..], &told].concat()));
+        let reported = ["--grafana", &grafana.url, "--out", &out];
+        let finished = bench.dyno(&reads(&uri, &[&load[..], &reported].concat()));
         finished
             .expect(0)
             .says(expected)
@@ -231,10 +231,10 @@ fn a_grafana_that_does_not_keep_annotations_is_a_warning() {
 fn unreadable_token_is_refused_before_the_run() {
     let bench = Bench::new();
     let more = ["--set", "observe.grafana.token_file=no-such-file"];
-    let told = ["--grafana", "http://127.0.0.1:1"];
+    let reported = ["--grafana", "http://127.0.0.1:1"];
     let refused = bench.dyno(&reads(
         "mongodb://127.0.0.1:1/",
-        &[&more[..], &told].concat(),
+        &[&more[..], &reported].concat(),
     ));
     refused.expect(2).says("no-such-file");
     assert_eq!(bench.entries(), [""; 0]);
@@ -247,26 +247,29 @@ fn messages_are_one_annotation_and_link_to_the_machines() {
     };
     let grafana = Grafana::start(Some(KEPT));
     let send = ["tail", "--producer", "wire", "--messages", "300"];
-    let told = ["--in-flight", "1", "--grafana", &grafana.url, "--out", "t"];
-    let mut command = bench.command(&[&send[..], &told].concat());
+    let reported = ["--in-flight", "1", "--grafana", &grafana.url, "--out", "t"];
+    let mut command = bench.command(&[&send[..], &reported].concat());
     let output = command.env("DYNO_GRAFANA_TOKEN", TOKEN).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let annotations = grafana.annotations();
-    let [told] = annotations.as_slice() else {
+    let [reported] = annotations.as_slice() else {
         panic!("one annotation: {annotations:?}");
     };
     assert_eq!(
-        told["tags"],
+        reported["tags"],
         serde_json::json!(["dyno", "messages", "tail"])
     );
     assert!(
-        told["text"].as_str().unwrap().starts_with("300 messages"),
-        "{told}"
+        reported["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("300 messages"),
+        "{reported}"
     );
     let page = fs::read_to_string(bench.path("t/report.md")).unwrap();
     let link = format!(
         "{}/d/mongodyno-node?from={}&to={}",
-        grafana.url, told["time"], told["timeEnd"]
+        grafana.url, reported["time"], reported["timeEnd"]
     );
     assert!(page.contains(&link), "{link}: {page}");
     assert!(!holds(bench.folder.path(), TOKEN));
@@ -282,8 +285,8 @@ fn run_on_several_servers_is_annotated_once() {
     let fixed = ["run", "c", "--pairs", "2", "--records", "500"];
     let phases = ["--clients", "2", "--warmup", "0s", "--duration", "1s"];
     let file = ["--set", "observe.grafana.token_file=token"];
-    let told = ["--grafana", &grafana.url, "--out", "r"];
-    let finished = bench.dyno(&[&fixed[..], &phases, &file, &told].concat());
+    let reported = ["--grafana", &grafana.url, "--out", "r"];
+    let finished = bench.dyno(&[&fixed[..], &phases, &file, &reported].concat());
     finished.expect(0);
     let is_measure = |one: &&Value| one["tags"][2] == "measure" && one["tags"][1] == "phase";
     assert_eq!(grafana.annotations().iter().filter(is_measure).count(), 1);

@@ -70,14 +70,14 @@ fn a_setting_ends_with_the_run_whatever_its_end() {
     let set = format!("server.host_settings.dirty_background_ratio={other}");
     let short = ["--operations", "300", "--set", &set, "--format", "json"];
     let document = bench.dyno(&run(&short)).expect(0).json();
-    let told = &document["host_settings"][0];
-    assert_eq!(told["name"], "dirty_background_ratio");
+    let reported = &document["host_settings"][0];
+    assert_eq!(reported["name"], "dirty_background_ratio");
     assert_eq!(
-        (&told["file"], &told["before"]),
+        (&reported["file"], &reported["before"]),
         (&RATIO.into(), &before.as_str().into())
     );
     assert_eq!(
-        (&told["set"], &told["at_end"]),
+        (&reported["set"], &reported["at_end"]),
         (&other.into(), &other.into())
     );
     assert_eq!(read(RATIO), before);
@@ -163,9 +163,9 @@ fn readahead_is_set_on_the_disk_with_the_data() {
         .dyno(&run(&[&options[..], &set].concat()))
         .expect(0)
         .json();
-    let told = &document["host_settings"][0];
+    let reported = &document["host_settings"][0];
     assert_eq!(
-        (&told["before"], &told["at_end"]),
+        (&reported["before"], &reported["at_end"]),
         (&before.as_str().into(), &"16".into())
     );
     let bytes = &document["environment"]["data_storage"]["readahead_bytes"];

@@ -1,8 +1,8 @@
 //! `dyno index-build`, end to end with the embedded server and with a real `mongod`. Where this machine cannot trace, the tests say so and are
 //! skipped, or fail with `DYNO_REQUIRE_TRACE`.
 
-use crate::common::{Bench, Finished, assert_machine_is_told, signal, wait_for};
-use crate::record_changes::assert_every_change_is_told;
+use crate::common::{Bench, Finished, assert_machine_is_reported, signal, wait_for};
+use crate::record_changes::assert_every_change_is_reported;
 use dyno_testkit::{embedded, embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
@@ -236,7 +236,7 @@ fn rewrite_makes_a_random_scan_sequential_and_keeps_documents() {
     assert!(page.contains("per document"), "{page}");
     let (_, machine) = page.split_once("<h3>Machine</h3>").unwrap();
     let (machine, _) = machine.split_once("</section>").unwrap();
-    assert_machine_is_told(&document["environment"], machine);
+    assert_machine_is_reported(&document["environment"], machine);
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
     assert_eq!(
         csv.lines().next(),
@@ -261,7 +261,7 @@ fn rewrite_makes_a_random_scan_sequential_and_keeps_documents() {
         }
     }
     let parts = ["index-build.json", "before/trace.json", "after/SHA256SUMS"];
-    assert_every_change_is_told(&bench, "x", &parts);
+    assert_every_change_is_reported(&bench, "x", &parts);
     bench.dyno(&["report", "x"]).expect(0);
     bench
         .dyno(&["report", "x/index-build.json", "--format", "html"])

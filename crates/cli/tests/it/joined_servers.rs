@@ -16,11 +16,11 @@ fn lab() -> Option<(Lab, PathBuf)> {
     Some((Lab::new("6.0.5"), mongod))
 }
 
-/// Path of the router, and whether it is the double.
+/// Path of the router, and whether it is the fake `mongod`.
 fn router(lab: &Lab) -> (PathBuf, bool) {
     match mongos_program() {
         Ok(router) => (router, false),
-        Err(_) => (lab.double.mongos(), true),
+        Err(_) => (lab.fake_mongod.mongos(), true),
     }
 }
 
@@ -115,14 +115,14 @@ fn index_is_built_on_a_rewritten_replica_set() {
     let builds = document["builds"].as_array().unwrap().iter();
     let names: Vec<&Value> = builds.map(|build| &build["name"]).collect();
     assert_eq!(names, ["replica-set-2-1-before", "replica-set-2-1-after"]);
-    assert_eq!(lab.double.violations(), Vec::<String>::new());
+    assert_eq!(lab.fake_mongod.violations(), Vec::<String>::new());
 }
 
 #[test]
 fn index_is_built_through_a_router_and_seen_on_every_shard() {
     let Some((lab, mongod)) = lab() else { return };
     let bench = &lab.bench;
-    let (router, is_double) = router(&lab);
+    let (router, is_fake_mongod) = router(&lab);
     let cluster = [
         "shuffled",
         "--records",
@@ -146,10 +146,10 @@ fn index_is_built_through_a_router_and_seen_on_every_shard() {
     // What cost the trace is known here, too.
     let pair = &document["builds"][0]["tracing"][0];
     assert!(pair["untraced_s"].as_f64().unwrap() > 0.0);
-    if is_double {
+    if is_fake_mongod {
         let sent = |command: &str| lab.asked("router", command, "none");
         assert_eq!((sent("createIndexes"), sent("dropIndexes")), (2, 2));
-        assert!(sent("insert") >= 80, "{:?}", lab.double.operations());
+        assert!(sent("insert") >= 80, "{:?}", lab.fake_mongod.operations());
     }
     lab.assert_clean();
 }

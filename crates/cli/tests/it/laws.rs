@@ -13,9 +13,9 @@ fn assert_law_at_each_rate(server: &[&str]) {
     let rates = "100,200,300,400,500,600,700,800";
     let throttled = ["sweep", "c", "--rates", rates, "--schedule", "throttled"];
     let short = ["--records", "200", "--duration", "1s", "--warmup", "0s"];
-    let told = ["--full", "--out", "x"];
+    let reported = ["--full", "--out", "x"];
     let finished = bench
-        .dyno(&[&throttled[..], &short, &told, server].concat())
+        .dyno(&[&throttled[..], &short, &reported, server].concat())
         .expect(0);
     let law = "R = N/X − Z";
     assert!(finished.stdout.contains(law), "{}", finished.stdout);

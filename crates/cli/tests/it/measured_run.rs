@@ -571,11 +571,7 @@ fn a_folder_that_holds_a_run_is_not_touched() {
     let arguments = reads(&uri, &["--operations", "100", "--out", "r"]);
     bench.dyno(&arguments).expect(0);
     let before = std::fs::read(bench.path("r/run.json")).unwrap();
-    bench
-        .dyno(&arguments)
-        .expect(2)
-        .says("`run.json`")
-        .says("--out");
+    bench.dyno(&arguments).expect(2).says("`r`").says("--out");
     assert_eq!(std::fs::read(bench.path("r/run.json")).unwrap(), before);
 }
 
@@ -769,7 +765,7 @@ fn trace_takes_any_shell_command_and_reports_its_failure() {
         let arguments = [window, trace].concat();
         bench.dyno(&reads(&responder.uri(), &arguments))
     };
-    let told = |finished: Finished| {
+    let reported = |finished: Finished| {
         let document = finished.expect(0).json();
         let caveats = document["caveats"].as_array().unwrap().clone();
         let failed = caveats
@@ -779,9 +775,9 @@ fn trace_takes_any_shell_command_and_reports_its_failure() {
         faults.map(str::to_owned).collect::<Vec<String>>()
     };
     for command in ["FOO=1 sleep 600", "cd / && sleep 600"] {
-        assert_eq!(told(run(command, command)), Vec::<String>::new());
+        assert_eq!(reported(run(command, command)), Vec::<String>::new());
     }
-    let failed = told(run("FOO=1 no-such-program", "failed"));
+    let failed = reported(run("FOO=1 no-such-program", "failed"));
     assert!(failed[0].contains("exit status: 127"), "{failed:?}");
     assert!(failed[0].contains("not found"), "{failed:?}");
     run("no-such-program", "missing")

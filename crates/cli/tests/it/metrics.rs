@@ -36,13 +36,13 @@ fn counters_rise_while_a_run_is_in_progress() {
     ];
     let mut endpoint = Endpoint::spawn(&mut bench.command(&reads(&uri, &more)));
     let operations = "dyno_operations_total{phase=\"measure\",operation=\"read\"}";
-    let told = || get(endpoint.port, "/metrics").body;
-    wait_for("operations", || value(&told(), operations).is_some());
-    let first = value(&told(), operations).unwrap();
+    let reported = || get(endpoint.port, "/metrics").body;
+    wait_for("operations", || value(&reported(), operations).is_some());
+    let first = value(&reported(), operations).unwrap();
     wait_for("more operations", || {
-        value(&told(), operations).unwrap() > first
+        value(&reported(), operations).unwrap() > first
     });
-    let text = told();
+    let text = reported();
     assert_eq!(value(&text, "dyno_phase{phase=\"measure\"}"), Some(1.0));
     assert_eq!(value(&text, "dyno_phase{phase=\"load\"}"), Some(0.0));
     assert_eq!(value(&text, "dyno_offered_rate_per_second"), Some(500.0));
@@ -89,19 +89,20 @@ fn metrics_format_follows_the_accept_header() {
     ];
     let endpoint = Endpoint::spawn(&mut bench.command(&reads(&uri, &more)));
     let open = "application/openmetrics-text;version=1.0.0";
-    let told = get_with(endpoint.port, "/metrics", &[("Accept", open)]);
+    let reported = get_with(endpoint.port, "/metrics", &[("Accept", open)]);
     assert!(
-        told.head
+        reported
+            .head
             .contains("application/openmetrics-text; version=1.0.0"),
         "{}",
-        told.head
+        reported.head
     );
-    assert!(told.body.ends_with("# EOF\n"), "{}", told.body);
-    let told = get(endpoint.port, "/metrics");
+    assert!(reported.body.ends_with("# EOF\n"), "{}", reported.body);
+    let reported = get(endpoint.port, "/metrics");
     assert!(
-        told.head.contains("text/plain; version=0.0.4"),
+        reported.head.contains("text/plain; version=0.0.4"),
         "{}",
-        told.head
+        reported.head
     );
     assert_eq!(get(endpoint.port, "/").status, 200);
     assert_eq!(get(endpoint.port, "/run.json").status, 404);
@@ -183,9 +184,9 @@ fn token_is_required_and_never_written() {
         401
     );
     let right = format!("Bearer {TOKEN}");
-    let told = get_with(endpoint.port, "/metrics", &[("Authorization", &right)]);
-    assert_eq!(told.status, 200);
-    assert!(!told.body.contains(TOKEN));
+    let reported = get_with(endpoint.port, "/metrics", &[("Authorization", &right)]);
+    assert_eq!(reported.status, 200);
+    assert!(!reported.body.contains(TOKEN));
     assert_eq!(endpoint.child.wait().unwrap().code(), Some(0));
     let mut output = String::new();
     endpoint
@@ -282,12 +283,14 @@ fn metrics_cover_all_runs_of_an_experiment() {
         "127.0.0.1:0",
     ];
     let mut endpoint = Endpoint::spawn(&mut bench.command(&arguments));
-    let told = || get(endpoint.port, "/metrics").body;
+    let reported = || get(endpoint.port, "/metrics").body;
     let operations = "dyno_operations_total{phase=\"measure\",operation=\"read\"}";
-    wait_for("the first run", || told().contains("directory=\"001-"));
-    wait_for("operations of it", || value(&told(), operations).is_some());
-    let first = value(&told(), operations).unwrap();
-    wait_for("the second run", || told().contains("directory=\"002-"));
-    assert!(value(&told(), operations).unwrap() >= first);
+    wait_for("the first run", || reported().contains("directory=\"001-"));
+    wait_for("operations of it", || {
+        value(&reported(), operations).is_some()
+    });
+    let first = value(&reported(), operations).unwrap();
+    wait_for("the second run", || reported().contains("directory=\"002-"));
+    assert!(value(&reported(), operations).unwrap() >= first);
     assert_eq!(endpoint.child.wait().unwrap().code(), Some(0));
 }

@@ -124,7 +124,7 @@ fn member_names(document: &Value) -> Vec<&str> {
 }
 
 /// The number at a path of `serverStatus`.
-fn told(control: &mut Control, path: &[&str]) -> f64 {
+fn reported(control: &mut Control, path: &[&str]) -> f64 {
     let status = control.run("admin", doc! { "serverStatus": 1 }).unwrap();
     let (last, parents) = path.split_last().unwrap();
     let inner = parents.iter().fold(&status, |inner: &Document, name| {
@@ -152,8 +152,8 @@ fn every_built_in_workload_runs_on_a_mongod_by_both_backends() {
         let backend = ["wire", "driver"][count % 2];
         let small = ["--records", "300", "--operations", "200", "--warmup", "0s"];
         let aimed = ["--uri", &uri, "--backend", backend, "--fresh"];
-        let told = ["--format", "json", "--out", workload, "--no-observe"];
-        let run = [&["run", workload][..], &small, &aimed, &told].concat();
+        let reported = ["--format", "json", "--out", workload, "--no-observe"];
+        let run = [&["run", workload][..], &small, &aimed, &reported].concat();
         let document = bench.dyno(&run).expect(0).json();
         assert_eq!(document["name"], workload);
         assert_sound(&document);
@@ -255,9 +255,9 @@ fn majorities(control: &mut Control, of: &str) -> f64 {
     match of {
         "reads" => {
             let counters = ["readConcernCounters", "nonTransactionOps", "majority"];
-            told(control, &counters)
+            reported(control, &counters)
         }
-        operation => told(control, &["opWriteConcernCounters", operation, "wmajority"]),
+        operation => reported(control, &["opWriteConcernCounters", operation, "wmajority"]),
     }
 }
 
@@ -287,8 +287,8 @@ fn a_standing_replica_set_takes_the_concerns_of_every_operation() {
         let of = ["reads", "update"];
         let before = of.map(|of| majorities(&mut control, of));
         let small = ["--records", "300", "--operations", "300", "--warmup", "0s"];
-        let told = ["--backend", backend, "--format", "json"];
-        let run = [&["run", "a", "--uri", &aimed][..], &small, &told].concat();
+        let reported = ["--backend", backend, "--format", "json"];
+        let run = [&["run", "a", "--uri", &aimed][..], &small, &reported].concat();
         let document = lab.bench.dyno(&run).expect(0).json();
         assert_sound(&document);
         assert_eq!(document["server"]["write_concern"], "w=majority");
@@ -415,8 +415,8 @@ fn the_doctor_knows_what_to_check_of_a_mongod() {
     assert!(found("open_files").1.ends_with("the server"));
     assert!(found("round_trip").1.starts_with("median "));
     // The cache is asked of the server itself.
-    let told = document.to_string();
-    assert!(told.contains("256"), "{told}");
+    let reported = document.to_string();
+    assert!(reported.contains("256"), "{reported}");
     // What the advice depends on is the version that the server told.
     let unknown: Vec<_> = verdicts
         .iter()
@@ -457,7 +457,7 @@ fn a_mongod_reports_every_requested_metric() {
         reason.is_empty() || reason.contains("read_queued_count"),
         "{server}"
     );
-    let told = columns(&lab.bench.path("r"));
+    let reported = columns(&lab.bench.path("r"));
     for metric in [
         "tickets.*.read_available_count",
         "queue.*.readers_count",
@@ -475,8 +475,8 @@ fn a_mongod_reports_every_requested_metric() {
         let (start, end) = metric.split_once('*').unwrap();
         let is_meant = |name: &&String| name.starts_with(start) && name.ends_with(end);
         assert!(
-            told.iter().any(|name| is_meant(&name)),
-            "{metric}: {told:?}"
+            reported.iter().any(|name| is_meant(&name)),
+            "{metric}: {reported:?}"
         );
     }
 }

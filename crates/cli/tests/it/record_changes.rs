@@ -29,14 +29,14 @@ fn mark(format: &str) -> &'static str {
 }
 
 /// The report of the folder in this format: its text or its error.
-fn told(bench: &Bench, format: &str) -> String {
+fn reported(bench: &Bench, format: &str) -> String {
     let report = bench.dyno(&["report", "r", "--format", format, "--full"]);
     report.stdout + &report.stderr
 }
 
 /// A finished record of any kind: its report has nothing to say of it, and says so of each of these files once it was changed.
 #[track_caller]
-pub(crate) fn assert_every_change_is_told(bench: &Bench, record: &str, files: &[&str]) {
+pub(crate) fn assert_every_change_is_reported(bench: &Bench, record: &str, files: &[&str]) {
     let report = || {
         let report = bench.dyno(&["report", record, "--format", "json"]);
         (report.code, report.stdout + &report.stderr)
@@ -53,8 +53,8 @@ pub(crate) fn assert_every_change_is_told(bench: &Bench, record: &str, files: &[
         let before = fs::read(&path).unwrap();
         flip(&path, before.len() / 2);
         let (code, text) = report();
-        let is_told = code != Some(0) || text.contains("record-changed");
-        assert!(is_told && text.contains(file), "{file}: {text}");
+        let is_reported = code != Some(0) || text.contains("record-changed");
+        assert!(is_reported && text.contains(file), "{file}: {text}");
         fs::write(&path, before).unwrap();
     }
     assert_sound();
@@ -70,14 +70,14 @@ fn changed_index_builds_and_messages_are_reported() {
         "before/calls-000.parquet",
         "before/SHA256SUMS",
     ];
-    assert_every_change_is_told(&bench, "b", &of_build);
+    assert_every_change_is_reported(&bench, "b", &of_build);
     recorded::messages(&bench, "t");
     let of_tail = [
         "tail.json",
         "cells/01-wire-to-wire-in-flight-1-pool-4/messages.parquet",
         "cells/01-wire-to-wire-in-flight-1-pool-4/receipts.parquet",
     ];
-    assert_every_change_is_told(&bench, "t", &of_tail);
+    assert_every_change_is_reported(&bench, "t", &of_tail);
 }
 
 #[test]
@@ -91,18 +91,23 @@ fn a_finished_run_has_checksums_that_sha256sum_understands() {
         .unwrap();
     assert!(check.status.success(), "{check:?}");
     let sums = fs::read_to_string(bench.path("r/SHA256SUMS")).unwrap();
-    for name in ["run.json", "plan.toml", "latency.hlog", "series/fine.csv"] {
+    for name in [
+        "run.json",
+        "plan.toml",
+        "latency.hlog",
+        "series/sub-second.csv",
+    ] {
         assert!(sums.contains(&format!("  {name}\n")), "{name} in {sums}");
     }
     assert!(!sums.contains("report."), "{sums}");
     for format in ["human", "markdown", "json"] {
-        let text = told(&bench, format);
+        let text = reported(&bench, format);
         assert!(!text.contains(mark(format)), "{text}");
     }
     // A record from before there were checksums.
     fs::remove_file(bench.path("r/SHA256SUMS")).unwrap();
     flip(&bench.path("r/plan.toml"), 3);
-    assert!(!told(&bench, "json").contains("record-changed"));
+    assert!(!reported(&bench, "json").contains("record-changed"));
 }
 
 #[test]
@@ -139,10 +144,10 @@ fn every_change_of_a_finished_run_is_reported() {
         record(&bench);
         change(&bench.path("r"));
         for format in ["human", "markdown", "json"] {
-            let text = told(&bench, format);
+            let text = reported(&bench, format);
             let is_error = text.contains("error: ") && text.contains(name);
-            let is_told = text.contains(mark(format)) && text.contains(name);
-            assert!(is_error || is_told, "{name} as {format}: {text}");
+            let is_reported = text.contains(mark(format)) && text.contains(name);
+            assert!(is_error || is_reported, "{name} as {format}: {text}");
         }
     }
 }
@@ -209,7 +214,7 @@ fn trace_output_has_no_checksums() {
         "{sums}"
     );
     fs::remove_dir_all(bench.path("r/traces")).unwrap();
-    assert!(!told(&bench, "json").contains("record-changed"));
+    assert!(!reported(&bench, "json").contains("record-changed"));
 }
 
 #[test]

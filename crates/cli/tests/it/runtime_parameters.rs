@@ -53,8 +53,8 @@ fn parameters_are_recorded_and_restored_after_the_run() {
     let short = ["--operations", "300", "--format", "json"];
     let document = bench.dyno(&run(&uri, &short)).expect(0).json();
     assert_eq!(document["server"]["settings"]["parameter.syncdelay"], "7.0");
-    let told = &document["server"]["settings"]["parameter.wiredTigerEngineRuntimeConfig"];
-    assert_eq!(told, "eviction=(threads_max=8),eviction_dirty_target=3");
+    let reported = &document["server"]["settings"]["parameter.wiredTigerEngineRuntimeConfig"];
+    assert_eq!(reported, "eviction=(threads_max=8),eviction_dirty_target=3");
     let defaults = "eviction=(threads_max=4),eviction_dirty_target=5";
     assert_eq!(parameters(&server), (60.0, defaults.to_owned()));
     assert!(!bench.path("state/doctor-undo.json").exists());
@@ -87,8 +87,8 @@ fn parameter_changed_by_others_is_reported_and_kept() {
     let text = std::fs::read_to_string(bench.path("r/run.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&text).unwrap();
     let mut caveats = record["caveats"].as_array().unwrap().iter();
-    let told = caveats.find(|caveat| caveat["code"] == "parameter-changed");
-    assert!(told.is_some(), "{}", record["caveats"]);
+    let reported = caveats.find(|caveat| caveat["code"] == "parameter-changed");
+    assert!(reported.is_some(), "{}", record["caveats"]);
     let defaults = "eviction=(threads_max=4),eviction_dirty_target=5";
     assert_eq!(parameters(&server), (33.0, defaults.to_owned()));
     // The entry is kept for a decision.

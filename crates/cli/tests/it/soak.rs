@@ -82,18 +82,18 @@ fn a_soak_ends_when_its_server_is_away_for_too_long() {
 }
 
 /// The last time at which a run recorded a value of this metric; 0 if it has none yet.
-fn last_told_s(run: &std::path::Path, metric: &str) -> f64 {
+fn last_reported_s(run: &std::path::Path, metric: &str) -> f64 {
     let folder = run.join("metrics");
     let files = names(&folder).into_iter();
     let texts = files.filter_map(|file| std::fs::read_to_string(folder.join(file)).ok());
     let of_file = |text: String| -> Option<f64> {
         let mut lines = text.lines();
         let place = lines.next()?.split(',').position(|name| name == metric)?;
-        let mut told = lines.filter(|line| {
+        let mut reported = lines.filter(|line| {
             let mut values = line.split(',');
             values.nth(place).is_some_and(|value| !value.is_empty())
         });
-        told.next_back()?.split(',').next()?.parse().ok()
+        reported.next_back()?.split(',').next()?.parse().ok()
     };
     texts.filter_map(of_file).fold(0.0, f64::max)
 }
@@ -121,11 +121,11 @@ fn a_soak_goes_on_when_its_server_comes_back() {
     wait_for("a rate of nothing", || rate() < 20.0);
     let (_, port) = address.rsplit_once(':').unwrap();
     let _again = Responder::start(&["--port", port, "--documents", "1000"]);
-    let back_s = last_told_s(&bench.path("r"), "cpu.all.busy_ratio");
+    let back_s = last_reported_s(&bench.path("r"), "cpu.all.busy_ratio");
     wait_for("the rate of before", || rate() > 90.0);
     // The process that is the server now is looked for now and then.
     wait_for("figures of the server's new process", || {
-        last_told_s(&bench.path("r"), "process.server.cpu_ratio") > back_s
+        last_reported_s(&bench.path("r"), "process.server.cpu_ratio") > back_s
     });
     bench.dyno(&["stop"]).expect(0);
     let document = {
@@ -272,7 +272,7 @@ fn stalls_every_100_ms_are_named_after_a_server_setting() {
 
 #[track_caller]
 fn pattern_of_100_ms(document: &serde_json::Value) -> &serde_json::Value {
-    let patterns = document["analysis"]["course"]["patterns"]
+    let patterns = document["analysis"]["timeline"]["patterns"]
         .as_array()
         .unwrap();
     let found = patterns.iter().find(|one| {

@@ -1,5 +1,5 @@
 //! Servers that stay after the command that started them: `dyno server start`, `status`, `list` and
-//! `stop`, with the embedded server and with the double of `mongod`.
+//! `stop`, with the embedded server and with the fake `mongod` of `mongod`.
 
 use crate::common::lab::{Lab, kill};
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for};
@@ -271,7 +271,7 @@ fn a_replica_set_stays_and_a_run_finds_its_primary() {
 #[test]
 fn an_interrupt_of_the_start_leaves_nothing() {
     let lab = Lab::new("7.0.14");
-    lab.double.misbehave("never-primary dyno");
+    lab.fake_mongod.misbehave("never-primary dyno");
     let arguments = [
         "server",
         "start",
@@ -282,7 +282,7 @@ fn an_interrupt_of_the_start_leaves_nothing() {
     ];
     let child = lab.bench.spawn(&arguments);
     wait_for("the initiation of the set", || {
-        let events = lab.double.events();
+        let events = lab.fake_mongod.events();
         events
             .iter()
             .any(|event| event.ends_with("replSetInitiate"))
@@ -301,7 +301,7 @@ fn an_interrupt_of_the_start_leaves_nothing() {
 #[test]
 fn a_start_that_is_killed_leaves_nothing() {
     let lab = Lab::new("7.0.14");
-    lab.double.misbehave("never-primary dyno");
+    lab.fake_mongod.misbehave("never-primary dyno");
     let arguments = [
         "server",
         "start",
@@ -312,7 +312,7 @@ fn a_start_that_is_killed_leaves_nothing() {
     ];
     let mut child = lab.bench.spawn(&arguments);
     wait_for("the initiation of the set", || {
-        let events = lab.double.events();
+        let events = lab.fake_mongod.events();
         events
             .iter()
             .any(|event| event.ends_with("replSetInitiate"))
@@ -329,7 +329,7 @@ fn a_start_that_is_killed_leaves_nothing() {
 #[test]
 fn a_start_that_fails_says_why_and_leaves_nothing() {
     let lab = Lab::new("7.0.14");
-    lab.double.misbehave("refuse addShard");
+    lab.fake_mongod.misbehave("refuse addShard");
     lab.bench
         .dyno(&[
             "server",

@@ -295,9 +295,9 @@ fn file_systems_are_compared_in_pairs_on_a_mongod() {
     let server = ["--mongod", mongod.to_str().unwrap(), "--clients", "4"];
     let short = ["--records", "300", "--warmup", "0s", "--duration", "2s"];
     let pairs = ["--min-pairs", "2", "--max-pairs", "2", "--max-steal"];
-    let told = ["100%", "--out", "x", "--full"];
+    let reported = ["100%", "--out", "x", "--full"];
     let done = bench
-        .dyno(&[&compared[..], &server, &short, &pairs, &told].concat())
+        .dyno(&[&compared[..], &server, &short, &pairs, &reported].concat())
         .expect(0);
     assert!(done.stdout.contains("loop:1GiB"), "{}", done.stdout);
     let runs = runs_of_points(&bench, "x");

@@ -1,6 +1,6 @@
 //! `dyno run` of several workloads: which runs it makes, on which documents, the table in every form, and what it refuses.
 
-use crate::common::{Bench, Finished, Responder, assert_machine_is_told};
+use crate::common::{Bench, Finished, Responder, assert_machine_is_reported};
 use dyno_testkit::{embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -68,8 +68,8 @@ fn workloads_of_a_suite_share_documents_and_one_table() {
     let unloaded = ["run", "a", "d", "--no-load", "--dry-run"];
     refused(&bench, &unloaded, "`--no-load`");
     let suite = ["run", "d", "a", "e", "--set", "client.batch=50,100"];
-    let told = ["--below", "10s", "--format", "csv", "--out", "x"];
-    let arguments = [&suite[..], &SHORT, &told].concat();
+    let reported = ["--below", "10s", "--format", "csv", "--out", "x"];
+    let arguments = [&suite[..], &SHORT, &reported].concat();
     let finished = bench.dyno(&arguments).expect(0);
     // What inserts comes last; d finds the documents of a, and whatever follows an insert has them loaded anew.
     let expected = [
@@ -148,7 +148,7 @@ fn every_form(bench: &Bench) {
     assert!(human.contains("Suite d-a-e\n"), "{human}");
     let environment = &json(bench, "x/experiment.json")["environment"];
     for page in [&markdown, &html, &human] {
-        assert_machine_is_told(environment, page);
+        assert_machine_is_reported(environment, page);
     }
     let never = report(&["--below", "1ns", "--format", "csv"]).stdout;
     for row in table(&never) {
@@ -314,8 +314,8 @@ fn a_replica_set_stands_beside_a_standalone_server_on_a_mongod() {
     let on = ["--mongod", mongod.to_str().unwrap(), "--cache", "256MiB"];
     let settings = ["--set", "server.topology=standalone;replica-set=3"];
     let short = ["--records", "300", "--operations", "400", "--warmup", "0s"];
-    let told = ["--clients", "2", "--format", "csv", "--out", "x"];
-    let arguments = [&suite[..], &on, &settings, &short, &told].concat();
+    let reported = ["--clients", "2", "--format", "csv", "--out", "x"];
+    let arguments = [&suite[..], &on, &settings, &short, &reported].concat();
     let finished = bench.dyno(&arguments).expect(0);
     let rows = table(&finished.stdout);
     let of = |topology: &str| {
@@ -356,8 +356,8 @@ fn the_engines_of_a_percona_server_are_compared() {
     let lab = crate::common::lab::Lab::new("6.0.11-8");
     let suite = ["run", "storage-engine-compare", "--mongod", &lab.mongod];
     let short = ["--records", "100", "--operations", "50", "--warmup", "0s"];
-    let told = ["--repeat", "1", "--format", "csv", "--out", "r"];
-    let said = lab.bench.dyno(&[&suite[..], &short, &told].concat());
+    let reported = ["--repeat", "1", "--format", "csv", "--out", "r"];
+    let said = lab.bench.dyno(&[&suite[..], &short, &reported].concat());
     let said = said.expect(0).stdout;
     assert!(
         said.contains("wired-tiger") && said.contains("in-memory"),
@@ -375,7 +375,7 @@ fn the_engines_of_a_percona_server_are_compared() {
         };
         assert_eq!(run["server"]["settings"]["storage_engine"], engine, "{run}");
     }
-    let mut wrong = lab.double.violations();
+    let mut wrong = lab.fake_mongod.violations();
     // A sample of documents that are there already, which a run can do without.
     wrong.retain(|text| !text.contains("$sample"));
     assert_eq!(wrong, Vec::<String>::new());

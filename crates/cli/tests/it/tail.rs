@@ -1,7 +1,7 @@
 //! `dyno tail`, end to end with the embedded server and drivers that are part of the workspace, or are scripts made here.
 
-use crate::common::{Bench, assert_machine_is_told, signal, wait_for};
-use crate::record_changes::assert_every_change_is_told;
+use crate::common::{Bench, assert_machine_is_reported, signal, wait_for};
+use crate::record_changes::assert_every_change_is_reported;
 use dyno_testkit::{Skip, embedded_program, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -258,12 +258,12 @@ fn one_command_measures_every_combination_and_reports_again() {
         cells[0]["name"].as_str().unwrap()
     );
     let parts = ["tail.json", "plan.toml", &messages];
-    assert_every_change_is_told(&bench, "x", &parts);
+    assert_every_change_is_reported(&bench, "x", &parts);
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     assert_eq!(page.matches("<canvas").count(), 4, "a picture of each cell");
     let (_, machine) = page.split_once("<h3>Machine</h3>").unwrap();
     let (machine, _) = machine.split_once("</section>").unwrap();
-    assert_machine_is_told(&found["environment"], machine);
+    assert_machine_is_reported(&found["environment"], machine);
     bench
         .dyno(&["report", "x/tail.json", "--format", "ycsb"])
         .expect(2);
@@ -400,15 +400,15 @@ fn make_driver(drivers: &Path, name: &str, text: &str) {
 fn drivers_that_monitor_poll_the_embedded_server() {
     let Some(bench) = bench() else { return };
     let wire = project_dir().join("drivers/wire/run");
-    let told = |name: &str| bench.path(&format!("{name}.uri"));
+    let reported = |name: &str| bench.path(&format!("{name}.uri"));
     for (name, monitors) in [("calm", "false"), ("watching", "true")] {
         let text = format!(
             "#!/bin/sh\n\
              [ $1 = version ] && {{ {wire} version | sed 's/\"monitors\":false/\"monitors\":{monitors}/'; exit; }}\n\
-             [ $1 = produce ] && echo $DYNO_URI >{told}\n\
+             [ $1 = produce ] && echo $DYNO_URI >{reported}\n\
              DYNO_URI=${{DYNO_URI%[?&]serverMonitoringMode=poll}} exec {wire} \"$@\"\n",
             wire = wire.display(),
-            told = told(name).display(),
+            reported = reported(name).display(),
         );
         make_driver(&bench.path("drivers"), name, &text);
     }
@@ -427,7 +427,7 @@ fn drivers_that_monitor_poll_the_embedded_server() {
     let finished = bench.dyno(&arguments).expect(0);
     assert!(finished.stdout.contains("to poll"), "{}", finished.stdout);
     assert_eq!(document(&bench.path("x"))["polls_heartbeats"], true);
-    let uri = |name| std::fs::read_to_string(told(name)).unwrap();
+    let uri = |name| std::fs::read_to_string(reported(name)).unwrap();
     let polls = "serverMonitoringMode=poll\n";
     assert!(uri("watching").ends_with(polls), "{}", uri("watching"));
     assert!(!uri("calm").contains(polls), "{}", uri("calm"));

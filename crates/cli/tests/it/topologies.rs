@@ -1,4 +1,4 @@
-//! Runs on replica sets and clusters, against the double of `mongod` and `mongos`.
+//! Runs on replica sets and clusters, against the fake `mongod` of `mongod` and `mongos`.
 
 use crate::common::lab::Lab;
 use crate::common::{Finished, run_schema, wait_for, wait_for_windows};
@@ -10,10 +10,10 @@ const CONCERNS: &str = "server.connection_options=w=majority&readConcernLevel=ma
 #[test]
 #[ignore = "a helper process, started by other tests"]
 fn helper_that_is_a_server() {
-    dyno_testkit::double::serve();
+    dyno_testkit::fake_mongod::serve();
 }
 
-/// Arguments of a short run of the workload `a` on servers of the double.
+/// Arguments of a short run of the workload `a` on servers of the fake `mongod`.
 fn run<'a>(lab: &'a Lab, topology: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let fixed = [
         "run",
@@ -105,7 +105,7 @@ fn replica_set_run_records_members_and_sends_concerns() {
     let level = r#"{ "level": "majority" }"#;
     assert_eq!(asked("find", level), measured(&document, "read"));
     for member in ["member-1", "member-2"] {
-        let sent = lab.double.operations();
+        let sent = lab.fake_mongod.operations();
         assert!(sent.iter().all(|sent| sent.member != member), "{sent:?}");
     }
     lab.assert_clean();
@@ -144,7 +144,7 @@ fn a_run_on_a_cluster_goes_through_its_router() {
         lab.asked("router", "update", r#"{ "w": "majority" }"#),
         measured(&document, "update")
     );
-    let sent = lab.double.operations();
+    let sent = lab.fake_mongod.operations();
     assert!(sent.iter().all(|sent| sent.member == "router"), "{sent:?}");
     lab.assert_clean();
 }
@@ -153,7 +153,7 @@ fn a_run_on_a_cluster_goes_through_its_router() {
 fn operations_are_spread_over_all_routers() {
     let lab = Lab::new("7.0.14");
     document(&lab, "sharded=1x1,routers=2", &[]);
-    let sent = lab.double.operations();
+    let sent = lab.fake_mongod.operations();
     let updates = sent.iter().filter(|sent| sent.command == "update");
     // One line of each router.
     assert_eq!(updates.count(), 2, "{sent:?}");
@@ -208,7 +208,7 @@ fn a_member_that_is_killed_in_mid_run_ends_it_and_is_named() {
 #[test]
 fn setting_reported_differently_is_a_caveat() {
     let lab = Lab::new("7.0.14");
-    lab.double.misbehave("cache member-2 1000000000");
+    lab.fake_mongod.misbehave("cache member-2 1000000000");
     let document = document(&lab, "replica-set=3", &[]);
     let found = caveats(&document, "server_setting");
     let [only] = found[..] else {
@@ -247,7 +247,7 @@ fn embedded_server_refuses_topologies_with_alternatives() {
 #[test]
 fn a_set_without_a_primary_is_no_run() {
     let lab = Lab::new("7.0.14");
-    lab.double.misbehave("refuse replSetInitiate");
+    lab.fake_mongod.misbehave("refuse replSetInitiate");
     lab.bench
         .dyno(&run(&lab, "replica-set=2", &["--operations", "1"]))
         .expect(3)

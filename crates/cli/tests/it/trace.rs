@@ -400,8 +400,8 @@ fn files_of_a_mongod_are_known_by_their_collections_and_indexes() {
     let files = document["files"].as_array().unwrap();
     let of_words = |words: &str| {
         files.iter().find(|file| {
-            let told = file["role"]["words"].as_str().unwrap_or_default();
-            told.contains(words)
+            let reported = file["role"]["words"].as_str().unwrap_or_default();
+            reported.contains(words)
         })
     };
     for words in ["write-ahead log", "FTDC"] {

@@ -47,21 +47,21 @@ pub(crate) fn in_effect(started: &str, now: &str) -> String {
 }
 
 /// What a text of options has where another one has `place`; `None` of each that it has not.
-pub(crate) fn placed(text: &str, place: &str, told: &str) -> Vec<Option<String>> {
-    let told = options(told, "");
+pub(crate) fn placed(text: &str, place: &str, reported: &str) -> Vec<Option<String>> {
+    let reported = options(reported, "");
     let texts = options(text, "").into_iter();
     let placed = texts.filter(|(_, value)| value.contains(place));
     let value = |(name, text): (String, String)| {
-        let (_, value) = told.iter().rev().find(|(other, _)| *other == name)?;
+        let (_, value) = reported.iter().rev().find(|(other, _)| *other == name)?;
         within(&text, place, value)
     };
     placed.map(value).collect()
 }
 
 /// What stands in a text where another one has `place`, if they are the same otherwise.
-pub(crate) fn within(text: &str, place: &str, told: &str) -> Option<String> {
+pub(crate) fn within(text: &str, place: &str, reported: &str) -> Option<String> {
     let (before, after) = text.split_once(place)?;
-    let found = told.strip_prefix(before)?.strip_suffix(after)?;
+    let found = reported.strip_prefix(before)?.strip_suffix(after)?;
     Some(found.to_owned())
 }
 

@@ -144,10 +144,13 @@ pub(crate) fn values(
         return Ok(Vec::new());
     }
     let servers = deployment.data_servers();
-    servers.iter().map(|server| told(server, names)).collect()
+    servers
+        .iter()
+        .map(|server| reported(server, names))
+        .collect()
 }
 
-fn told(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
+fn reported(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
     let mut control = connect(server)?;
     let mut found = texts(&mut control, server, names)?;
     if let Some(configuration) = found.get_mut(ENGINE_CONFIGURATION) {

@@ -53,7 +53,7 @@ impl DeploymentUnderTest {
         };
         let ended = deployment.pause_data()?;
         for caveat in ended.iter().filter_map(ending_caveat) {
-            context.doubt(&caveat.statement);
+            context.caveat(&caveat.statement);
         }
         Ok(())
     }
@@ -78,12 +78,12 @@ impl DeploymentUnderTest {
     ///
     /// # Errors
     /// A member that is missing or behind for too long.
-    pub fn settle(&mut self, context: Context<'_>) -> Result<(), Error> {
+    pub fn wait_until_ready(&mut self, context: Context<'_>) -> Result<(), Error> {
         let Some(deployment) = &mut self.deployment else {
             return Ok(());
         };
         let interrupted = || context.cancel.requested();
         let mut admin = ControlAdminClient::default();
-        Ok(deployment.settle(&mut admin, &interrupted)?)
+        Ok(deployment.wait_until_ready(&mut admin, &interrupted)?)
     }
 }

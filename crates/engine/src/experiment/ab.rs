@@ -1,8 +1,8 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
-use super::campaign::Campaign;
 use super::clock::Clock;
 use super::request::{PLAN_OF_B, Resolve, Tasks, WhichPlan, document, may_hold_secrets};
+use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::comparison::is_precise;
 use dyno_analyze::experiment::ab::{Deciding, analyze, disturbed, explained, pairs, side};
@@ -131,27 +131,26 @@ fn is_open(task: &Task) -> bool {
 }
 
 /// Runs pairs until their number, their precision or the time is enough, and finds the answer.
-pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    if campaign.was_complete {
+pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    if runner.was_complete {
         // Runs that were taken away are made again, and no others.
-        campaign.run_all()?;
-        campaign.document.answer = answer(campaign)?.map(boxed);
+        runner.run_all()?;
+        runner.document.answer = answer(runner)?.map(boxed);
         return Ok(());
     }
-    let (least, most): (usize, usize) =
-        (campaign.value("min_pairs")?, campaign.value("max_pairs")?);
-    let limit_s: Option<f64> = campaign.value("time_limit_s")?;
-    let clock = Clock::of(campaign)?;
+    let (least, most): (usize, usize) = (runner.value("min_pairs")?, runner.value("max_pairs")?);
+    let limit_s: Option<f64> = runner.value("time_limit_s")?;
+    let clock = Clock::of(runner)?;
     let mut pair = 0;
     loop {
-        let made = measure_pair(campaign, pair, &clock);
-        let set_aside = set_aside(campaign)?;
+        let made = measure_pair(runner, pair, &clock);
+        let set_aside = set_aside(runner)?;
         let own = set_aside.iter().find(|one| one.pair as usize == pair);
-        campaign.note_set_aside(own.map(|one| one.stolen_ratio));
-        let found = answer(campaign);
+        runner.note_set_aside(own.map(|one| one.stolen_ratio));
+        let found = answer(runner);
         if let Err(failure) = made {
             // What is known of the pairs before is not lost.
-            campaign.document.answer = found.ok().flatten().map(boxed);
+            runner.document.answer = found.ok().flatten().map(boxed);
             return Err(failure);
         }
         let found = found?;
@@ -159,7 +158,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             .as_ref()
             .and_then(AbAnswer::decision)
             .is_some_and(is_precise);
-        campaign.document.answer = found.map(boxed);
+        runner.document.answer = found.map(boxed);
         let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
         pair += 1;
         let counted = counted(pair, &set_aside);
@@ -176,23 +175,27 @@ fn counted(pairs: usize, set_aside: &[DisturbedPair]) -> usize {
 }
 
 /// Whether pairs were run and none of them counts.
-pub(crate) fn all_are_set_aside(campaign: &Campaign<'_>) -> Result<bool, Error> {
-    let pairs = campaign.document.points.len() / 2;
-    Ok(pairs > 0 && counted(pairs, &set_aside(campaign)?) == 0)
+pub(crate) fn all_are_set_aside(runner: &ExperimentRunner<'_>) -> Result<bool, Error> {
+    let pairs = runner.document.points.len() / 2;
+    Ok(pairs > 0 && counted(pairs, &set_aside(runner)?) == 0)
 }
 
 /// Pairs that do not count.
-fn set_aside(campaign: &Campaign<'_>) -> Result<Vec<DisturbedPair>, Error> {
-    let most: usize = campaign.value("max_pairs")?;
-    let max_steal_ratio: Option<f64> = campaign.value("max_steal")?;
-    Ok(disturbed(&campaign.document, max_steal_ratio, most))
+fn set_aside(runner: &ExperimentRunner<'_>) -> Result<Vec<DisturbedPair>, Error> {
+    let most: usize = runner.value("max_pairs")?;
+    let max_steal_ratio: Option<f64> = runner.value("max_steal")?;
+    Ok(disturbed(&runner.document, max_steal_ratio, most))
 }
 
-fn measure_pair(campaign: &mut Campaign<'_>, pair: usize, clock: &Clock) -> Result<(), Error> {
+fn measure_pair(
+    runner: &mut ExperimentRunner<'_>,
+    pair: usize,
+    clock: &Clock,
+) -> Result<(), Error> {
     for number in [2 * pair, 2 * pair + 1] {
         let which = WhichPlan::Side(side(number));
-        let measured = campaign.measure(&[], &which, number);
-        clock.keep(campaign)?;
+        let measured = runner.measure(&[], &which, number);
+        clock.keep(runner)?;
         measured?;
     }
     Ok(())
@@ -202,28 +205,23 @@ fn boxed(answer: AbAnswer) -> Answer {
     Answer::Ab(Box::new(answer))
 }
 
-fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Error> {
-    let windows = campaign.windows()?;
-    let set_aside = set_aside(campaign)?;
-    let pairs = pairs(&campaign.document, &windows, &set_aside);
-    let deciding = if campaign.tasks().any(is_open) {
+fn answer(runner: &ExperimentRunner<'_>) -> Result<Option<AbAnswer>, Error> {
+    let windows = runner.windows()?;
+    let set_aside = set_aside(runner)?;
+    let pairs = pairs(&runner.document, &windows, &set_aside);
+    let deciding = if runner.tasks().any(is_open) {
         Deciding::P99
     } else {
         Deciding::Rate
     };
-    let margin = campaign.value("margin")?;
-    let found = analyze(
-        &pairs,
-        deciding,
-        margin,
-        Resampling::seeded(campaign.seed()),
-    );
+    let margin = runner.value("margin")?;
+    let found = analyze(&pairs, deciding, margin, Resampling::seeded(runner.seed()));
     Ok(found.map(|answer| {
         let answer = AbAnswer {
             set_aside,
             ..answer
         };
-        explained(answer, &campaign.document)
+        explained(answer, &runner.document)
     }))
 }
 

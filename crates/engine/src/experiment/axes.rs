@@ -82,19 +82,19 @@ fn split_values(text: &str, separator: char) -> Vec<&str> {
 }
 
 /// The settings that all points have in common, with a value of each axis that decides which server is started.
-pub(super) fn settled(
+pub(super) fn resolved(
     fixed: Vec<(String, String)>,
     axes: &[Axis],
     embedded: Option<&Path>,
     environment: &Environment,
 ) -> Result<Vec<(String, String)>, Error> {
-    let mut settled = fixed;
+    let mut resolved = fixed;
     for axis in axes {
         choice::check_values(&axis.key, &axis.values, embedded, environment)?;
         let value = choice::representative(&axis.key, &axis.values);
-        settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
+        resolved.extend(value.map(|value| (axis.key.clone(), value.clone())));
     }
-    Ok(settled)
+    Ok(resolved)
 }
 
 /// An option and `--set` for the same key contradict each other.

@@ -1,6 +1,6 @@
 //! The time that an experiment has taken, also before an interruption.
 
-use super::campaign::Campaign;
+use super::runner::ExperimentRunner;
 use crate::error::Error;
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn of(campaign: &Campaign<'_>) -> Result<Clock, Error> {
-        let before_s: Option<f64> = campaign.value(TIME_SPENT)?;
+    pub(super) fn of(runner: &ExperimentRunner<'_>) -> Result<Clock, Error> {
+        let before_s: Option<f64> = runner.value(TIME_SPENT)?;
         Ok(Clock {
             before_s: before_s.unwrap_or(0.0),
             begin: Instant::now(),
@@ -27,9 +27,9 @@ impl Clock {
     }
 
     /// Writes it into the document.
-    pub(super) fn keep(&self, campaign: &mut Campaign<'_>) -> Result<(), Error> {
-        let options = &mut campaign.document.options;
+    pub(super) fn keep(&self, runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+        let options = &mut runner.document.options;
         options.insert(TIME_SPENT.into(), self.spent_s().into());
-        campaign.save()
+        runner.save()
     }
 }

@@ -1,6 +1,6 @@
 //! Limits that searches hold runs to: what was asked for, in words, and the percentiles that they need.
 
-use super::campaign::Campaign;
+use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::slo::{complete, need_more};
 use dyno_record::experiment::{Figures, Objective};
@@ -59,13 +59,13 @@ pub(super) fn in_words(responses: &[Objective], failed_ratio: Option<f64>) -> St
 
 /// The figures of a run with all percentiles that have limits.
 pub(super) fn completed(
-    campaign: &Campaign<'_>,
+    runner: &ExperimentRunner<'_>,
     responses: &[Objective],
     mut figures: Figures,
     number: usize,
 ) -> Result<Figures, Error> {
     if need_more(responses, &figures)
-        && let Some(samples) = campaign.windows_of(&[number])?.get(&0)
+        && let Some(samples) = runner.windows_of(&[number])?.get(&0)
     {
         complete(responses, &mut figures, samples);
     }

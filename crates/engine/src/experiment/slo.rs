@@ -1,9 +1,9 @@
 //! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
 
-use super::campaign::Campaign;
 use super::objectives::{ObjectiveRequest, completed, in_words};
 use super::points::WhichPlan;
 use super::request::{Resolve, document, kind_at_rate, refuse_think_time};
+use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::slo::attempt;
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
@@ -104,12 +104,12 @@ pub(super) fn max_start_delay(schedule: &Schedule) -> Option<String> {
 
 /// What makes a run one at an offered rate.
 fn offering(
-    campaign: &Campaign<'_>,
+    runner: &ExperimentRunner<'_>,
     rate_per_s: f64,
 ) -> Result<Vec<(&'static str, String)>, Error> {
-    let delay: Option<String> = campaign.value("max_start_delay")?;
+    let delay: Option<String> = runner.value("max_start_delay")?;
     let mut settings = vec![
-        ("schedule.kind", campaign.value("schedule")?),
+        ("schedule.kind", runner.value("schedule")?),
         (RATE, rounded(rate_per_s)),
     ];
     settings.extend(delay.map(|delay| ("schedule.max_start_delay", delay)));
@@ -132,30 +132,30 @@ fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
 }
 
 /// Searches and finds the answer.
-pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    let objectives: Objectives = campaign.value("objectives")?;
-    let closed = campaign.measure(&[], &WhichPlan::Only, 0)?;
+pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    let objectives: Objectives = runner.value("objectives")?;
+    let closed = runner.measure(&[], &WhichPlan::Only, 0)?;
     let closed_rate_per_s = closed.rate_per_s;
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
-        resolution_ratio: campaign.value("resolution")?,
+        resolution_ratio: runner.value("resolution")?,
         max_rate_per_s: (closed_rate_per_s.value * MOST_RATIO).max(1.0),
-        max_measurements: campaign.option("max_runs"),
+        max_measurements: runner.option("max_runs"),
         ..ObjectiveSettings::starting_at((closed_rate_per_s.value * START_RATIO).max(1.0))
     });
-    let max_steal: Option<f64> = campaign.value("max_steal")?;
-    let most_set_aside = campaign.option("max_runs") as usize / SET_ASIDE_PART;
+    let max_steal: Option<f64> = runner.value("max_steal")?;
+    let most_set_aside = runner.option("max_runs") as usize / SET_ASIDE_PART;
     let (mut attempts, mut set_aside) = (Vec::new(), Vec::new());
     let found = loop {
         match search.step() {
             ObjectiveStep::Done(found) => break *found,
             ObjectiveStep::Measure { rate_per_s } => {
-                let settings = offering(campaign, rate_per_s)?;
+                let settings = offering(runner, rate_per_s)?;
                 let number = attempts.len() + set_aside.len() + 1;
-                let figures = campaign.probe(&settings, number)?;
-                let attempt = judged(campaign, rate_per_s, &objectives, figures, number)?;
+                let figures = runner.probe(&settings, number)?;
+                let attempt = judged(runner, rate_per_s, &objectives, figures, number)?;
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
-                    campaign.note_set_aside(Some(stolen));
+                    runner.note_set_aside(Some(stolen));
                     set_aside.push(attempt);
                 } else {
                     search.record(attempt.kept);
@@ -164,7 +164,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             }
         }
     };
-    campaign.document.answer = Some(Answer::Slo(Box::new(SloAnswer {
+    runner.document.answer = Some(Answer::Slo(Box::new(SloAnswer {
         objectives,
         closed_rate_per_s,
         search: found,
@@ -176,7 +176,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
 
 /// Whether a run kept the objectives; one in which nothing succeeded did not.
 fn judged(
-    campaign: &Campaign<'_>,
+    runner: &ExperimentRunner<'_>,
     rate_per_s: f64,
     objectives: &Objectives,
     figures: Option<Figures>,
@@ -185,7 +185,7 @@ fn judged(
     let Some(figures) = figures else {
         return Ok(Attempt::without_success(rate_per_s));
     };
-    let figures = completed(campaign, &objectives.responses, figures, number)?;
+    let figures = completed(runner, &objectives.responses, figures, number)?;
     Ok(attempt(rate_per_s, objectives, &figures))
 }
 

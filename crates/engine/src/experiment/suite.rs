@@ -1,10 +1,10 @@
 //! `dyno run` of several workloads: each workload with each setting, in rounds, on servers that stay up from workload to
 //! workload.
 
-use super::axes::{check_once, check_secrets, settled, split};
-use super::campaign::Campaign;
+use super::axes::{check_once, check_secrets, resolved, split};
 use super::points::{WhichPlan, changes_the_collection, point};
 use super::request::{Resolve, Tasks, document};
+use super::runner::ExperimentRunner;
 use super::sweep::{Combinations, MOST_RUNS, base};
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
@@ -54,10 +54,10 @@ pub fn plan(
     let rate = axes.iter().find(|axis| axis.key == RATE);
     let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
     let embedded = request.embedded_server.as_deref();
-    let settled = settled(fixed, &axes, embedded, environment)?;
+    let resolved = resolved(fixed, &axes, embedded, environment)?;
     let mut tasks: Vec<(String, Task)> = Vec::new();
     for workload in &request.workloads {
-        let task = resolve(Some(workload), &settled, (None, rate_per_s))?;
+        let task = resolve(Some(workload), &resolved, (None, rate_per_s))?;
         axes.iter()
             .try_for_each(|axis| check_secrets(axis, &task))?;
         add(&mut tasks, task)?;
@@ -171,12 +171,12 @@ fn points(tasks: &[(String, Task)], axes: &[Axis], repeat: u32) -> Result<Vec<Po
 }
 
 /// Runs what is left of the suite and finds the answer.
-pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    let ran = campaign.run_all();
-    let found = dyno_results::suite::answer(&campaign.document, campaign.folder.path());
+pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    let ran = runner.run_all();
+    let found = dyno_results::suite::answer(&runner.document, runner.folder.path());
     let answered = found.map(|found| {
         if found.is_some() {
-            campaign.document.answer = found;
+            runner.document.answer = found;
         }
     });
     ran.and(answered.map_err(Error::from))

@@ -1,10 +1,10 @@
 //! `dyno sweep`: every combination of the values of some keys, in random order; of numbers of clients and offered rates
 //! first the ones, then the others, unless their combinations are asked for.
 
-use super::axes::{check_once, check_secrets, settled, split};
-use super::campaign::Campaign;
+use super::axes::{check_once, check_secrets, resolved, split};
 use super::points::{WhichPlan, point};
 use super::request::{Resolve, document, kind_at_rate};
+use super::runner::ExperimentRunner;
 use super::slo::max_start_delay;
 use crate::environment::Environment;
 use crate::error::{Error, Kind, OrFault};
@@ -88,8 +88,8 @@ pub fn plan(
         check_once(key, option, &[], &axes)?;
     }
     let embedded = request.embedded_server.as_deref();
-    let settled = settled(fixed, &axes, embedded, environment)?;
-    let task = task(request, &settled, rate, resolve)?;
+    let resolved = resolved(fixed, &axes, embedded, environment)?;
+    let task = task(request, &resolved, rate, resolve)?;
     axes.iter()
         .try_for_each(|axis| check_secrets(axis, &task))?;
     let blocks: Vec<Combinations> = if has_blocks {
@@ -349,19 +349,19 @@ fn points(
 }
 
 /// Runs what is left of the sweep and finds the answer.
-pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    let ran = campaign.run_all();
-    let answered = answer(campaign);
+pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    let ran = runner.run_all();
+    let answered = answer(runner);
     ran.and(answered)
 }
 
 /// What can be said of the points that were run; also of some of them after an interruption.
-fn answer(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    let windows = campaign.windows()?;
-    let seed = campaign.seed();
-    let found = blocks::answer(&campaign.document, &windows, Resampling::seeded(seed));
+fn answer(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    let windows = runner.windows()?;
+    let seed = runner.seed();
+    let found = blocks::answer(&runner.document, &windows, Resampling::seeded(seed));
     if found.is_some() {
-        campaign.document.answer = found;
+        runner.document.answer = found;
     }
     Ok(())
 }

@@ -11,18 +11,18 @@ mod values;
 
 pub use preview::preview;
 
-use super::campaign::{Campaign, Failure};
 use super::clock::Clock;
 use super::objectives::{self, ObjectiveRequest, completed};
 use super::points::WhichPlan;
 use super::request::{Resolve, Tasks, document};
+use super::runner::{ExperimentRunner, Failure};
 use crate::error::{Error, Kind};
 use crate::run::limits::WindowLimits;
 use baseline::FirstRuns;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
-use dyno_analyze::experiment::tune::across::{AcrossCourse, budget_across, own_part};
+use dyno_analyze::experiment::tune::across::{AcrossProgress, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
-    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, visible_ratio,
+    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneNext, TuneProgress, visible_ratio,
 };
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{Allowed, Knob};
@@ -212,56 +212,56 @@ fn in_words(request: &TuneRequest) -> String {
 }
 
 /// Searches and confirms: for one workload, or for each of several and over all of them.
-pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    campaign.check_undone()?;
-    begin(campaign)?;
-    let clock = Clock::of(campaign)?;
-    let plans = across::plans(&campaign.document);
-    let first = baseline::measure(campaign, &plans)?;
-    let mut of_each = settled(campaign, &plans, &first)?;
-    let is_local = !campaign.is_remote() && campaign.context.source.is_none();
+pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    runner.check_undone()?;
+    begin(runner)?;
+    let clock = Clock::of(runner)?;
+    let plans = across::plans(&runner.document);
+    let first = baseline::measure(runner, &plans)?;
+    let mut of_each = resolved(runner, &plans, &first)?;
+    let is_local = !runner.is_remote() && runner.context.source.is_none();
     let (mut searches, mut limits_of_each) = (Vec::new(), Vec::new());
     let mut number = first.last().map_or(0, |first| first.baseline.end());
-    let is_begun = campaign.document.points.len() > number;
+    let is_begun = runner.document.points.len() > number;
     for ((which, options), first) in plans.iter().zip(&mut of_each).zip(&first) {
-        let name = campaign.task(which).plan.name.clone();
-        let course = TuneCourse::new(options, &first.baseline).map_err(|text| {
+        let name = runner.task(which).plan.name.clone();
+        let progress = TuneProgress::new(options, &first.baseline).map_err(|text| {
             unusable(format!("`{name}`: {text}"))
                 .with_hint("give another goal, another rate, other limits, or another plan")
         })?;
         if !is_begun {
-            tell_noise(campaign, &name, options, course.noise_ratio());
+            tell_noise(runner, &name, options, progress.noise_ratio());
         }
         // What the agents of a fleet tell of a run that was ended is not complete.
-        let may_end_if_slow = campaign.context.source.is_none();
+        let may_end_if_slow = runner.context.source.is_none();
         let mut limits = baseline::limits(
             options,
             first.baseline.counted(),
             is_local,
-            &campaign.task(which).plan.phases,
+            &runner.task(which).plan.phases,
             may_end_if_slow,
         );
         limits.may_stall = match options.may_stall {
             Some(known) => known,
-            None => baseline::stalls(campaign, &first.baseline, &limits)?,
+            None => baseline::stalls(runner, &first.baseline, &limits)?,
         };
         options.may_stall = Some(limits.may_stall);
         if limits.may_stall && !is_begun {
-            campaign.context.warning(format!(
+            runner.context.warning(format!(
                 "`{name}`: the server stalls without any change, so that no run is ended because it stalls"
             ));
         }
         limits_of_each.push(limits);
-        searches.push((name, course));
+        searches.push((name, progress));
     }
-    across::keep_options(campaign, &of_each)?;
-    let mut course = AcrossCourse::new(searches);
+    across::keep_options(runner, &of_each)?;
+    let mut progress = AcrossProgress::new(searches);
     loop {
-        let is_new = campaign.document.points.len() <= number;
+        let is_new = runner.document.points.len() <= number;
         keep_to_time(
-            campaign,
+            runner,
             &mut of_each,
-            &mut course,
+            &mut progress,
             is_new.then_some(&clock),
         )?;
         let (
@@ -272,7 +272,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
                 may_end_early,
                 on_new_servers,
             },
-        ) = course.next_run()
+        ) = progress.next_run()
         else {
             break;
         };
@@ -281,68 +281,68 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             .iter()
             .map(|(key, value)| (key.as_str(), value.clone()))
             .collect();
-        if on_new_servers && is_new && !campaign.is_remote() {
-            campaign.close()?;
+        if on_new_servers && is_new && !runner.is_remote() {
+            runner.close()?;
         }
-        let made = campaign.document.points.get(number);
+        let made = runner.document.points.get(number);
         let is_made_now = made.is_none_or(|made| made.figures.is_none() && made.problem.is_none());
         // Those that others are compared with are changes as well, unless they are what was there before.
         let outcome = if is_tried || !keys.is_empty() {
             let limits = limits_of_each[workload].clone();
-            let clients = campaign.task(which).plan.client.clients;
+            let clients = runner.task(which).plan.client.clients;
             let limits = WindowLimits {
                 client_ratio: baseline::client_ratio(&keys, clients),
                 search: limits.search.filter(|_| may_end_early),
                 ..limits
             };
-            campaign.attempt(&keys, which, number, limits)?
+            runner.attempt(&keys, which, number, limits)?
         } else {
-            Ok(campaign.measure(&keys, which, number)?)
+            Ok(runner.measure(&keys, which, number)?)
         };
         let outcome = match outcome {
             Ok(figures) => {
                 let responses = &of_each[workload].responses;
-                Ok(completed(campaign, responses, figures, number)?)
+                Ok(completed(runner, responses, figures, number)?)
             }
             failed => failed,
         };
         let taken = match &outcome {
-            Ok(figures) => course.take(RunOutcome::Measured(figures)),
+            Ok(figures) => progress.take(RunOutcome::Measured(figures)),
             Err(Failure::Harm {
                 reason,
                 stolen_ratio,
                 server_ended,
-            }) => course.take(RunOutcome::Harmful {
+            }) => progress.take(RunOutcome::Harmful {
                 reason,
                 stolen_ratio: *stolen_ratio,
                 server_ended: *server_ended,
             }),
             Err(Failure::Refused { reason, key }) => {
-                course.take(RunOutcome::Refused { reason, key })
+                progress.take(RunOutcome::Refused { reason, key })
             }
         };
         let stolen_ratio = taken.map_err(unusable)?;
         if is_made_now {
-            campaign.note_set_aside(stolen_ratio);
+            runner.note_set_aside(stolen_ratio);
         }
         if is_new {
-            clock.keep(campaign)?;
+            clock.keep(runner)?;
         }
         number += 1;
     }
-    let mut answer = course.answer();
+    let mut answer = progress.answer();
     for search in &mut answer.searches {
         let confirmations = search.answer.confirmations();
         let confirmed: Vec<[usize; 2]> = confirmations.flat_map(|trial| trial.pairs()).collect();
-        let compared = compared(campaign, &confirmed, &search.options)?;
+        let compared = compared(runner, &confirmed, &search.options)?;
         search.answer.comparison = compared.map(Box::new);
     }
-    campaign.document.answer = across::answered(answer, &plans);
+    runner.document.answer = across::answered(answer, &plans);
     Ok(())
 }
 
 /// Tells what can be seen by the runs before any change, while there is time to give another budget.
-fn tell_noise(campaign: &Campaign<'_>, name: &str, options: &TuneOptions, noise_ratio: f64) {
+fn tell_noise(runner: &ExperimentRunner<'_>, name: &str, options: &TuneOptions, noise_ratio: f64) {
     let pairs = options.max_pairs.unwrap_or(LEAST_PAIRS as u32);
     let visible = visible_ratio(noise_ratio, pairs);
     let text = format!(
@@ -351,23 +351,23 @@ fn tell_noise(campaign: &Campaign<'_>, name: &str, options: &TuneOptions, noise_
         Quantity::ratio(visible)
     );
     match visible <= options.margin_ratio {
-        true => campaign.context.note(text),
-        false => campaign.context.warning(format!(
+        true => runner.context.note(text),
+        false => runner.context.warning(format!(
             "{text}: more than `--margin`; a longer `--budget` or `--duration` or a quieter machine would show smaller ones"
         )),
     }
 }
 
 /// Takes out, before the first run, the knobs that the programs of the servers are known not to have, and tells which are left out.
-fn begin(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    let mut of_each = across::options(campaign)?;
+fn begin(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    let mut of_each = across::options(runner)?;
     if of_each.iter().all(|options| options.knobs.is_some()) {
         return Ok(());
     }
-    let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
-    let environment = campaign.context.environment;
+    let mut wanted: Vec<Knob> = runner.value(WANTED)?;
+    let environment = runner.context.environment;
     let mut left_out = Vec::new();
-    for task in campaign.tasks() {
+    for task in runner.tasks() {
         let facts = Facts::planned(task, Some(environment));
         left_out.extend(knobs::sift(&mut wanted, &facts));
     }
@@ -375,24 +375,24 @@ fn begin(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         options.left_out.extend(left_out.iter().cloned());
     }
     let all = &of_each[0].left_out;
-    knobs::note(all, campaign.context);
+    knobs::note(all, runner.context);
     knobs::check_some(&wanted, all)?;
-    campaign.keep(WANTED, &wanted);
-    across::keep_options(campaign, &of_each)
+    runner.keep(WANTED, &wanted);
+    across::keep_options(runner, &of_each)
 }
 
 /// Ends a search when its part of the time is over, and lets each candidate for its answer have the time that is left to it. Both
 /// are kept, so that a search that goes on later takes the same course; runs that are known already have no clock.
 fn keep_to_time(
-    campaign: &mut Campaign<'_>,
+    runner: &mut ExperimentRunner<'_>,
     of_each: &mut [TuneOptions],
-    course: &mut AcrossCourse,
+    progress: &mut AcrossProgress,
     clock: Option<&Clock>,
 ) -> Result<(), Error> {
     let own_part = own_part(of_each.len());
     let shares_s = of_each.iter().map(|options| options.budget_s * own_part);
     let shares_s: Vec<f64> = shares_s.collect();
-    let Some((workload, search)) = course.search() else {
+    let Some((workload, search)) = progress.search() else {
         return Ok(());
     };
     // What the searches before have left of their time is for those that follow.
@@ -412,7 +412,7 @@ fn keep_to_time(
     }
     if let Some(next) = search.to_confirm() {
         if let Some(clock) = clock {
-            let start_s = options.start_s.filter(|_| !campaign.is_remote());
+            let start_s = options.start_s.filter(|_| !runner.is_remote());
             let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
             let left_s = end_s - clock.spent_s();
             // Where an older record has one number for all candidates, those before had it.
@@ -430,7 +430,7 @@ fn keep_to_time(
         }
     }
     if is_changed {
-        across::keep_options(campaign, of_each)?;
+        across::keep_options(runner, of_each)?;
     }
     Ok(())
 }
@@ -441,23 +441,23 @@ fn unusable(text: String) -> Error {
 
 /// The options of each search with what the first runs have shown: which knobs the servers have and where they stand, and how long
 /// a run takes. What is settled stays, also when the search goes on later.
-fn settled(
-    campaign: &mut Campaign<'_>,
+fn resolved(
+    runner: &mut ExperimentRunner<'_>,
     plans: &[WhichPlan],
     first: &[FirstRuns],
 ) -> Result<Vec<TuneOptions>, Error> {
-    let mut of_each = across::options(campaign)?;
+    let mut of_each = across::options(runner)?;
     if of_each.iter().all(|options| options.knobs.is_some()) {
         return Ok(of_each);
     }
     let mut left_out = of_each[0].left_out.clone();
-    let (knobs, needs_start) = knobs_of_each(campaign, plans, first, &mut left_out)?;
+    let (knobs, needs_start) = knobs_of_each(runner, plans, first, &mut left_out)?;
     let first_s = first.iter().map(|first| first.run_s.first().copied());
     let first_s: Vec<Option<f64>> = first_s.collect();
     let mut typical_s = Vec::new();
     for (which, first) in plans.iter().zip(first) {
         let run_s = &first.run_s;
-        let planned = budget::planned_run_s(campaign.task(which));
+        let planned = budget::planned_run_s(runner.task(which));
         // The first run starts the servers and loads the documents, as each does that needs another start.
         let found_s = if needs_start {
             run_s.first().copied()
@@ -466,18 +466,18 @@ fn settled(
         };
         typical_s.push(found_s.map_or(planned, |own| own.max(planned - budget::OVERHEAD_S)));
     }
-    let budget_s = campaign.value::<TuneOptions>(TUNE)?.budget_s;
+    let budget_s = runner.value::<TuneOptions>(TUNE)?.budget_s;
     let round_s: f64 = typical_s.iter().sum();
     let fits = budget_across(budget_s, round_s, plans.len());
     let (trials, pairs) = fits.unwrap_or((LEAST_TRIALS, LEAST_PAIRS as u32));
     let run_s = Quantity::seconds(round_s / plans.len() as f64);
     if fits.is_none() {
-        campaign.context.warning(format!(
+        runner.context.warning(format!(
             "runs take {run_s} each, longer than their phases: the search goes beyond `--budget`"
         ));
     }
-    let settled = of_each.iter_mut().zip(knobs).zip(typical_s).zip(first_s);
-    for (((options, knobs), run_s), first_s) in settled {
+    let resolved = of_each.iter_mut().zip(knobs).zip(typical_s).zip(first_s);
+    for (((options, knobs), run_s), first_s) in resolved {
         options.left_out.clone_from(&left_out);
         options.run_s = Some(run_s);
         options.start_s = first_s.map(|first| (first - run_s).max(0.0));
@@ -488,7 +488,7 @@ fn settled(
             options.budget_s = budget_s * run_s / round_s;
         }
     }
-    across::keep_options(campaign, &of_each)?;
+    across::keep_options(runner, &of_each)?;
     let noun = if trials == 1 {
         "comparison"
     } else {
@@ -499,7 +499,7 @@ fn settled(
     } else {
         ""
     };
-    campaign.context.note(format!(
+    runner.context.note(format!(
         "a run takes {run_s}: up to {trials} {noun}, then confirmations of {}{of_each_workload}",
         budget::pairs_in_words(pairs)
     ));
@@ -509,21 +509,21 @@ fn settled(
 /// The knobs that the servers of all plans and their machine have, for each plan with its own defaults and with the same values,
 /// and whether one of them needs another start.
 fn knobs_of_each(
-    campaign: &mut Campaign<'_>,
+    runner: &mut ExperimentRunner<'_>,
     plans: &[WhichPlan],
     first: &[FirstRuns],
     all_left_out: &mut Vec<LeftOutKnob>,
 ) -> Result<(Vec<Vec<record::Knob>>, bool), Error> {
-    let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
+    let mut wanted: Vec<Knob> = runner.value(WANTED)?;
     let mut left_out = Vec::new();
     let (mut caches, mut servers, mut unjournaled) = (Vec::new(), 1, Vec::new());
     for (which, first) in plans.iter().zip(first) {
-        let server = campaign.server_of(first.baseline.first())?;
-        let facts = server.as_ref().map_or(Facts::default(), Facts::told);
+        let server = runner.server_of(first.baseline.first())?;
+        let facts = server.as_ref().map_or(Facts::default(), Facts::reported);
         left_out.extend(knobs::sift(&mut wanted, &facts));
         let checkpoints = server.as_ref().and_then(knobs::unjournaled_checkpoints);
         unjournaled.extend(checkpoints.map(str::to_owned));
-        let task = campaign.task(which);
+        let task = runner.task(which);
         caches.push(knobs::cache_of(server.as_ref(), task));
         let topology = task.plan.server.topology();
         servers = servers.max(topology.map_or(1, |one| one.data_servers()));
@@ -536,43 +536,43 @@ fn knobs_of_each(
         memory_bytes.unwrap_or_default(),
     );
     left_out.extend(unfit);
-    let parameters = wanted.iter().filter_map(Knob::told_parameter);
+    let parameters = wanted.iter().filter_map(Knob::reported_parameter);
     let parameters: Vec<String> = parameters.map(str::to_owned).collect();
     let parameters: Vec<&String> = parameters.iter().collect();
     let mut found = Vec::new();
     for which in plans {
-        found.push(campaign.server_parameters(which, &parameters)?);
+        found.push(runner.server_parameters(which, &parameters)?);
     }
-    let allows_less_durable = campaign.value::<TuneOptions>(TUNE)?.allows_less_durable;
+    let allows_less_durable = runner.value::<TuneOptions>(TUNE)?.allows_less_durable;
     wanted.retain_mut(|knob| {
-        knobs::settle_parameter(knob, &found, allows_less_durable, &mut left_out)
-            && knobs::settle_checkpoints(knob, &unjournaled, allows_less_durable, &mut left_out)
+        knobs::resolve_parameter(knob, &found, allows_less_durable, &mut left_out)
+            && knobs::resolve_checkpoints(knob, &unjournaled, allows_less_durable, &mut left_out)
     });
-    knobs::find_near(&mut left_out, |name| campaign.near_parameter(name));
-    let folders = campaign.data_folders();
-    let mut settled = Vec::new();
+    knobs::find_near(&mut left_out, |name| runner.near_parameter(name));
+    let folders = runner.data_folders();
+    let mut resolved = Vec::new();
     for mut knob in wanted {
         let setting = knob.host_setting();
-        match setting.map(|setting| knobs::settle_host(&mut knob, setting, &folders)) {
-            None => settled.push((knob, Vec::new())),
-            Some(Ok(files)) => settled.push((knob, files)),
+        match setting.map(|setting| knobs::resolve_host(&mut knob, setting, &folders)) {
+            None => resolved.push((knob, Vec::new())),
+            Some(Ok(files)) => resolved.push((knob, files)),
             Some(Err(reason)) => left_out.push(knobs::left(&knob, reason)),
         }
     }
-    knobs::note(&left_out, campaign.context);
+    knobs::note(&left_out, runner.context);
     all_left_out.extend(left_out);
-    let all: Vec<Knob> = settled.iter().map(|(knob, _)| knob.clone()).collect();
+    let all: Vec<Knob> = resolved.iter().map(|(knob, _)| knob.clone()).collect();
     knobs::check_some(&all, all_left_out)?;
     // All values are known now, and each plan begins with its own.
     let of_each = plans.iter().zip(&found).zip(&caches);
     let of_each = of_each.map(|((which, found), cache)| {
         let mut own = all.clone();
         knobs::with_cache(&mut own, cache.as_deref());
-        knobs::as_planned(&mut own, campaign.task(which));
+        knobs::as_planned(&mut own, runner.task(which));
         for knob in &mut own {
-            knobs::as_told(knob, found);
+            knobs::as_reported(knob, found);
         }
-        let files = settled.iter().map(|(_, files)| files.clone());
+        let files = resolved.iter().map(|(_, files)| files.clone());
         let recorded = own.into_iter().zip(files);
         recorded
             .map(|(knob, files)| knobs::recorded(knob, files))
@@ -584,18 +584,18 @@ fn knobs_of_each(
 
 /// The pairs of a confirmation as `dyno ab` compares them, what was before as A.
 fn compared(
-    campaign: &Campaign<'_>,
+    runner: &ExperimentRunner<'_>,
     confirmed: &[[usize; 2]],
     options: &TuneOptions,
 ) -> Result<Option<AbAnswer>, Error> {
-    let mut part = campaign.document.clone();
+    let mut part = runner.document.clone();
     part.points.clear();
     let mut places = Vec::new();
     for [tuned, before] in confirmed {
         let mut runs = [(*before, Side::A), (*tuned, Side::B)];
         runs.sort_by_key(|(place, _)| *place);
         for (place, side) in runs {
-            let mut point = campaign.document.points[place].clone();
+            let mut point = runner.document.points[place].clone();
             if point.figures.is_none() {
                 // One side of this pair did harm.
                 return Ok(None);
@@ -605,7 +605,7 @@ fn compared(
             places.push(place);
         }
     }
-    let windows = campaign.windows_of(&places)?;
+    let windows = runner.windows_of(&places)?;
     let deciding = match options.goal {
         TuneGoal::Rate => Deciding::Rate,
         TuneGoal::P99 | TuneGoal::Cpu => Deciding::P99,

@@ -1,8 +1,8 @@
 //! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
 
-use super::campaign::Campaign;
 use super::points::WhichPlan;
 use super::request::{Resolve, document, refuse_think_time};
+use super::runner::ExperimentRunner;
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::xmax::{CONFIRMATION_RATIOS, answer, confirmation, without_success};
 use dyno_analyze::search::clients::{ClientsSearch, ClientsSettings, ClientsStep};
@@ -61,12 +61,12 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
 }
 
 /// Searches, confirms, and finds the answer.
-pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    let repeats = campaign.option("repeat");
+pub(crate) fn run(runner: &mut ExperimentRunner<'_>) -> Result<(), Error> {
+    let repeats = runner.option("repeat");
     let defaults = ClientsSettings::default();
     let mut search = ClientsSearch::new(ClientsSettings {
-        start_clients: campaign.least_clients()?,
-        max_clients: campaign.option(MAX_CLIENTS),
+        start_clients: runner.least_clients()?,
+        max_clients: runner.option(MAX_CLIENTS),
         repeats,
         // The limit is one of the search; what was asked for comes on top.
         max_measurements: defaults.max_measurements + repeats,
@@ -80,18 +80,18 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
                 let settings = [(CLIENTS, clients.to_string())];
                 // More clients may be too many; of none that succeeds nothing follows.
                 let figures = match number {
-                    0 => Some(campaign.measure(&settings, &WhichPlan::Only, number)?),
-                    _ => campaign.probe(&settings, number)?,
+                    0 => Some(runner.measure(&settings, &WhichPlan::Only, number)?),
+                    _ => runner.probe(&settings, number)?,
                 };
                 search.record(figures.map_or(0.0, |figures| figures.rate_per_s.value));
                 number += 1;
             }
         }
     };
-    let best = best_runs(campaign, result.clients);
-    let reasons = generator_bound(campaign, &result, &best)?;
+    let best = best_runs(runner, result.clients);
+    let reasons = generator_bound(runner, &result, &best)?;
     let figures: Vec<&Figures> = best.iter().map(|(_, figures)| figures).collect();
-    let points = campaign.document.points.iter();
+    let points = runner.document.points.iter();
     let all: Vec<Figures> = points.filter_map(|point| point.figures.clone()).collect();
     let all: Vec<&Figures> = all.iter().collect();
     let answer_with = |confirmations: &[Confirmation]| {
@@ -100,18 +100,18 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         Answer::Xmax(Box::new(found))
     };
     // What the search has found is not lost with a confirmation that fails.
-    campaign.document.answer = Some(answer_with(&[]));
-    campaign.save()?;
+    runner.document.answer = Some(answer_with(&[]));
+    runner.save()?;
     if reasons.is_empty() {
-        confirm(campaign, &result, number, answer_with)?;
+        confirm(runner, &result, number, answer_with)?;
     }
     Ok(())
 }
 
 /// The closed-loop runs with this many clients: directory and figures.
-fn best_runs(campaign: &Campaign<'_>, clients: u32) -> Vec<(String, Figures)> {
+fn best_runs(runner: &ExperimentRunner<'_>, clients: u32) -> Vec<(String, Figures)> {
     let settings = [(CLIENTS.to_owned(), clients.to_string())].into();
-    let points = campaign.document.points.iter();
+    let points = runner.document.points.iter();
     points
         .filter(|point| point.settings == settings)
         .filter_map(|point| Some((point.directory.clone(), point.figures.clone()?)))
@@ -120,7 +120,7 @@ fn best_runs(campaign: &Campaign<'_>, clients: u32) -> Vec<(String, Figures)> {
 
 /// Why the maximum is not that of the server.
 fn generator_bound(
-    campaign: &Campaign<'_>,
+    runner: &ExperimentRunner<'_>,
     result: &ClientsResult,
     best: &[(String, Figures)],
 ) -> Result<Vec<Statement>, Error> {
@@ -140,13 +140,13 @@ fn generator_bound(
         clients = result.clients
     )];
     for directory in bound {
-        let run = dyno_results::run::open(&campaign.folder.path().join(directory))?;
+        let run = dyno_results::run::open(&runner.folder.path().join(directory))?;
         let caveats = run.document.caveats.into_iter();
         reasons.extend(
             caveats
                 .filter(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
                 .map(|caveat| {
-                    statement!("doubt-of-run", run = directory, doubt = caveat.statement)
+                    statement!("caveat-of-run", run = directory, caveat = caveat.statement)
                 }),
         );
     }
@@ -155,7 +155,7 @@ fn generator_bound(
 
 /// Offers less and less until the server keeps up, and keeps the answer up to date.
 fn confirm(
-    campaign: &mut Campaign<'_>,
+    runner: &mut ExperimentRunner<'_>,
     result: &ClientsResult,
     first: usize,
     answer_with: impl Fn(&[Confirmation]) -> Answer,
@@ -170,12 +170,12 @@ fn confirm(
             ("schedule.kind", "constant".to_owned()),
             (RATE, offered.to_string()),
         ];
-        confirmations.push(match campaign.probe(&settings, first + step)? {
+        confirmations.push(match runner.probe(&settings, first + step)? {
             Some(figures) => confirmation(ratio, offered, &figures),
             None => without_success(ratio, offered),
         });
-        campaign.document.answer = Some(answer_with(&confirmations));
-        campaign.save()?;
+        runner.document.answer = Some(answer_with(&confirmations));
+        runner.save()?;
         if confirmations
             .last()
             .is_some_and(|last: &Confirmation| last.kept)

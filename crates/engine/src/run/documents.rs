@@ -153,11 +153,11 @@ impl Session<'_> {
                 format!("pair-{number}")
             };
             let of_instance = |known: &CollectionRecord| known.instance == instance;
-            let was_told = self.document.collections.iter().any(of_instance);
+            let was_reported = self.document.collections.iter().any(of_instance);
             match observation::collection(control, self.plan, &instance, phase, at) {
                 Ok(found) => self.document.collections.push(found),
                 // Only a server that reported it before the load is expected to report it again.
-                Err(reason) if was_told => {
+                Err(reason) if was_reported => {
                     let said =
                         statement!("collection-not-read", server = instance, reason = reason);
                     let kind = CaveatKind::ProbeUnavailable;

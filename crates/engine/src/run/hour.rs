@@ -153,7 +153,7 @@ fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
     let mut sources =
         COLUMNS.map(|(name, columns)| (MetricsWriter::new(folder.path(), name, 1), columns));
     let mut chance = Chance(1);
-    let mut settled_bytes = 0;
+    let mut steady_bytes = 0;
     for second in 0..HOUR_S {
         recorder
             .record(&window(second, &mut chance))
@@ -163,10 +163,10 @@ fn an_hour_takes_a_bounded_memory_and_less_than_20_mib() {
             writer.record(&reading).expect("it can be written");
         }
         if second == SETTLED_S {
-            settled_bytes = resident_bytes();
+            steady_bytes = resident_bytes();
         }
     }
-    let grown_bytes = resident_bytes().saturating_sub(settled_bytes);
+    let grown_bytes = resident_bytes().saturating_sub(steady_bytes);
     recorder.end();
     for (writer, _) in sources {
         writer.finish().expect("it can be written");

@@ -60,7 +60,7 @@ pub struct LiveState {
     /// 99th percentile of the response time of the last ten windows.
     pub response_p99_us: Option<f64>,
     /// Rate over the phase so far, evenly spaced.
-    pub course_per_s: Vec<f64>,
+    pub timeline_per_s: Vec<f64>,
     /// What was noticed so far, such as changes of level.
     pub notices: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub struct Live<'a> {
     entry: Option<PathBuf>,
     state_dir: Option<PathBuf>,
     recent: VecDeque<Recent>,
-    course: RateHistory,
+    timeline: RateHistory,
     /// Whoever else watches; hears what is noticed.
     other: Box<dyn Observer + 'a>,
     /// Looks for changes of the rate and of the mean response time while measuring.
@@ -149,7 +149,7 @@ impl<'a> Live<'a> {
             path: directory.join(LIVE),
             state,
             recent: VecDeque::new(),
-            course: RateHistory::default(),
+            timeline: RateHistory::default(),
             other,
             lookouts: Lookout::all(),
         }
@@ -207,7 +207,7 @@ impl Observer for Live<'_> {
         state.planned_operations = expected.operations;
         (state.elapsed_s, state.done, state.failed) = (0.0, 0, 0);
         self.recent.clear();
-        self.course = RateHistory::default();
+        self.timeline = RateHistory::default();
         self.lookouts = Lookout::all();
         self.write();
     }
@@ -233,7 +233,7 @@ impl Observer for Live<'_> {
             duration_s,
             response,
         });
-        self.course.add(done as f64, duration_s);
+        self.timeline.add(done as f64, duration_s);
         let recent_s: f64 = self.recent.iter().map(|recent| recent.duration_s).sum();
         let recent_done: u64 = self.recent.iter().map(|recent| recent.done).sum();
         let mut all = latency_histogram();
@@ -252,7 +252,7 @@ impl Observer for Live<'_> {
         };
         state.response_p50_us = percentile(0.5);
         state.response_p99_us = percentile(0.99);
-        state.course_per_s = self.course.per_s();
+        state.timeline_per_s = self.timeline.per_s();
         if interval.phase == PhaseKind::Measure && duration_s > 0.5 {
             self.look_out(interval, done as f64 / duration_s);
         }
@@ -454,7 +454,7 @@ mod tests {
             (1_500, 20, 20.0)
         );
         assert_eq!(seen[0].rate_per_s, 50.0);
-        assert_eq!(seen[0].course_per_s.len(), 20);
+        assert_eq!(seen[0].timeline_per_s.len(), 20);
         assert!(is_locked_by(run.path(), std::process::id()));
         drop((live, claimed));
         assert!(!is_locked_by(run.path(), std::process::id()));
@@ -499,11 +499,11 @@ mod tests {
 
     #[test]
     fn rate_history_of_a_long_phase_is_bounded_and_even() {
-        let mut course = RateHistory::default();
+        let mut timeline = RateHistory::default();
         for window in 0..10_000 {
-            course.add(if window < 5_000 { 100.0 } else { 20.0 }, 1.0);
+            timeline.add(if window < 5_000 { 100.0 } else { 20.0 }, 1.0);
         }
-        let points = course.per_s();
+        let points = timeline.per_s();
         assert!(
             points.len() > MOST_POINTS / 2 - 2 && points.len() <= MOST_POINTS,
             "{}",
@@ -512,7 +512,7 @@ mod tests {
         assert_eq!((points[0], points[points.len() - 2]), (100.0, 20.0));
         let half = points.iter().filter(|rate| **rate > 60.0).count() as f64;
         assert!((half / points.len() as f64 - 0.5).abs() < 0.03);
-        let done: f64 = course.points.iter().map(|(done, _)| done).sum();
+        let done: f64 = timeline.points.iter().map(|(done, _)| done).sum();
         assert_eq!(done, 600_000.0);
     }
 

@@ -9,7 +9,7 @@ use crate::deployment::DeploymentUnderTest;
 use crate::deployment::placement;
 use crate::deployment::server::ServerUnderTest;
 use crate::error::Error;
-use crate::load_source::{Phases, Stage};
+use crate::load_source::{PhaseGroup, Phases};
 use crate::observer::Expectation;
 use crate::recording::roles::Tables;
 use crate::run::options::Extent;
@@ -205,7 +205,11 @@ impl Session<'_> {
             (None, Some(source)) => {
                 let is_load = phases.contains(&PhaseKind::Load);
                 let phases = Phases {
-                    stage: if is_load { Stage::Load } else { Stage::Run },
+                    group: if is_load {
+                        PhaseGroup::Load
+                    } else {
+                        PhaseGroup::Run
+                    },
                     plan,
                     servers: self.keeps.clone(),
                     threads: self.task.threads,

@@ -19,7 +19,7 @@ pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<Option<PathBuf>, Er
     let path = folder.join(FILE);
     let kept = std::fs::read_to_string(&path).ok();
     let kept = kept.and_then(|text| usable(&text, &selfcheck.machine).ok());
-    if selfcheck.doubt().is_some() && kept.is_some_and(|kept| kept.doubt().is_none()) {
+    if selfcheck.caveat().is_some() && kept.is_some_and(|kept| kept.caveat().is_none()) {
         return Ok(None);
     }
     write_file(&path, &selfcheck.to_json())?;

@@ -1,7 +1,7 @@
 //! Who is in the fleet, what each did last, and who has gone.
 
 use crate::error::FleetError;
-use crate::protocol::{Registration, Stage, Up};
+use crate::protocol::{Registration, Step, Up};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ struct Entry {
     registration: Option<Registration>,
     /// What it did last, in words.
     last: String,
-    ready: Option<(u32, Stage)>,
+    ready: Option<(u32, Step)>,
     /// Number of the last message.
     message: u64,
     window: Option<Instant>,
@@ -99,13 +99,13 @@ impl Roster {
         self.describe(|entry| entry.registration.is_none())
     }
 
-    pub(super) fn all_ready(&self, work: u32, stage: Stage) -> bool {
+    pub(super) fn all_ready(&self, work: u32, step: Step) -> bool {
         let mut there = self.0.iter().filter(|entry| !entry.is_gone);
-        there.all(|entry| entry.ready == Some((work, stage)))
+        there.all(|entry| entry.ready == Some((work, step)))
     }
 
-    pub(super) fn not_ready(&self, work: u32, stage: Stage) -> Vec<String> {
-        self.describe(|entry| !entry.is_gone && entry.ready != Some((work, stage)))
+    pub(super) fn not_ready(&self, work: u32, step: Step) -> Vec<String> {
+        self.describe(|entry| !entry.is_gone && entry.ready != Some((work, step)))
     }
 
     /// An agent that never came will not leave.
@@ -146,27 +146,27 @@ impl Roster {
         let entry = self.0.get_mut(index as usize)?;
         entry.last = match said {
             Up::Doing { what } => what.clone(),
-            Up::Ready { work, stage } => {
-                entry.ready = Some((*work, *stage));
+            Up::Ready { work, step } => {
+                entry.ready = Some((*work, *step));
                 entry.is_measuring = false;
-                format!("ready for {stage}")
+                format!("ready for {step}")
             }
-            Up::Begun { stage, .. } => {
+            Up::Begun { step, .. } => {
                 entry.window = Some(Instant::now());
                 entry.is_measuring = true;
-                format!("began {stage}")
+                format!("began {step}")
             }
             Up::Window { window, .. } => {
                 entry.window = Some(Instant::now());
                 format!("window {} of {}", window.index, window.phase.as_str())
             }
             Up::ServerDone { server, .. } => format!("done with server {server}"),
-            Up::Done { stage, .. } => {
+            Up::Done { step, .. } => {
                 entry.is_measuring = false;
-                match stage {
+                match step {
                     // It has the servers up, and keeps them so.
-                    Stage::Serve | Stage::Join | Stage::Look => stage.to_string(),
-                    Stage::Load | Stage::Run => format!("ended {stage}"),
+                    Step::Serve | Step::Join | Step::Look => step.to_string(),
+                    Step::Load | Step::Run => format!("ended {step}"),
                 }
             }
             Up::Failed { reason } => {

@@ -495,10 +495,10 @@ mod tests {
         let files = std::fs::read_to_string(found).expect("it was asked to start one");
         assert_eq!(files, "", "the secret is in files");
         for file in [log, said] {
-            let told = std::fs::read_to_string(file).expect("Ansible said something");
-            assert!(told.contains("no such luck"), "{told}");
-            assert!(!told.contains(secret), "{told}");
-            assert!(!told.contains("a-password-of-tests"), "{told}");
+            let reported = std::fs::read_to_string(file).expect("Ansible said something");
+            assert!(reported.contains("no such luck"), "{reported}");
+            assert!(!reported.contains(secret), "{reported}");
+            assert!(!reported.contains("a-password-of-tests"), "{reported}");
         }
     }
 

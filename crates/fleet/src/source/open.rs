@@ -9,7 +9,7 @@ use crate::FleetError;
 use crate::controller::{Controller, ControllerOptions, Event};
 use crate::endpoint::Endpoint;
 use crate::names::RunName;
-use crate::protocol::{Registration, Stage, StartedServers, Version, Work, plan_text};
+use crate::protocol::{Registration, StartedServers, Step, Version, Work, plan_text};
 use crate::shares::without_links;
 use dyno_engine::context::Context;
 use dyno_engine::{Error, Kind, OrFault};
@@ -133,7 +133,7 @@ impl Open {
         if let Places::Cluster(_) = &self.places {
             return self.serve_in_pods(plan, context);
         }
-        let started = self.ask_servers(plan, Stage::Serve, context)?;
+        let started = self.ask_servers(plan, Step::Serve, context)?;
         let is_set = is_set(plan, self.server_hosts.len());
         self.started.clear();
         self.misplaced.clear();
@@ -164,7 +164,7 @@ impl Open {
             uris.extend(one.uris);
         }
         if is_set {
-            let joined = self.ask_servers(plan, Stage::Join, context)?;
+            let joined = self.ask_servers(plan, Step::Join, context)?;
             let joined = joined.into_iter().flat_map(|one| one.uris);
             uris = joined.take(1).collect();
         }
@@ -192,7 +192,7 @@ impl Open {
         if !is_set || going < self.server_hosts.len() || context.cancel.requested() {
             return Ok(());
         }
-        let seen = match self.ask_servers(plan, Stage::Look, context) {
+        let seen = match self.ask_servers(plan, Step::Look, context) {
             Err(error) if is_absence(&error) => {
                 context.warning(format!(
                     "what was set on the hosts of servers is not read back: {error:#}"
@@ -213,7 +213,7 @@ impl Open {
         if going < self.server_hosts.len() {
             return Ok(());
         }
-        let started = match self.ask_servers(plan, Stage::Serve, context) {
+        let started = match self.ask_servers(plan, Step::Serve, context) {
             Err(error) if is_absence(&error) => {
                 context.warning(format!(
                     "the machines of the servers are not read: {error:#}"
@@ -304,7 +304,7 @@ impl Open {
         if let Some(controller) = &mut self.servers {
             let within = self.plan.join_within.0;
             self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
-            let started = self.ask_servers(plan, Stage::Serve, context)?;
+            let started = self.ask_servers(plan, Step::Serve, context)?;
             let mut lacks = None;
             for (host, mut one) in started.into_iter().enumerate() {
                 self.check_host(host, &mut one, context);
@@ -343,11 +343,11 @@ impl Open {
     fn ask_servers(
         &mut self,
         plan: &Plan,
-        stage: Stage,
+        step: Step,
         context: Context<'_>,
     ) -> Result<Vec<StartedServers>, Error> {
         // A look starts nothing.
-        let starts_servers = self.starts_servers() && stage != Stage::Look;
+        let starts_servers = self.starts_servers() && step != Step::Look;
         let is_set = starts_servers && is_set(plan, self.server_hosts.len());
         let Some(controller) = &mut self.servers else {
             return Ok(Vec::new());
@@ -356,7 +356,7 @@ impl Open {
         let work = Work {
             plan: plan_text(plan),
             servers: match &self.on_servers {
-                OnServers::Start { .. } if stage == Stage::Join => self
+                OnServers::Start { .. } if step == Step::Join => self
                     .started
                     .iter()
                     .map(|server| server.place.clone())
@@ -365,7 +365,7 @@ impl Open {
                 OnServers::Watch { .. } => Vec::new(),
             },
             is_set,
-            stages: vec![stage],
+            steps: vec![step],
             ..Work::default()
         };
         controller.give(work, &without_links(count))?;
@@ -376,7 +376,7 @@ impl Open {
             if Instant::now() >= until {
                 let waiting = (0..count).filter(|index| all[*index as usize].is_none());
                 return Err(FleetError::Late {
-                    step: stage.to_string(),
+                    step: step.to_string(),
                     within: SERVE_WITHIN,
                     waiting: waiting.map(|index| controller.name(index)).collect(),
                 }

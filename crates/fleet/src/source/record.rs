@@ -6,9 +6,9 @@ use super::watched::RunningServer;
 use crate::clock::Offset;
 use crate::kubernetes::{PodServer, server_pod};
 use crate::merge::Outcome;
-use crate::protocol::StageSummary;
+use crate::protocol::StepSummary;
 use crate::shares::{Share, even};
-use dyno_engine::load_source::{Phases, Stage};
+use dyno_engine::load_source::{PhaseGroup, Phases};
 use dyno_plan::model::ServerKind;
 use dyno_record::document::variant_name;
 use dyno_record::model::{Caveat, CaveatKind, FleetAgentRecord, FleetRecord, FleetServerRecord};
@@ -25,7 +25,7 @@ fn seconds(ns: i64) -> f64 {
 /// How an agent has ended a stage.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) summary: StageSummary,
+    pub(super) summary: StepSummary,
     pub(super) realtime: Offset,
 }
 
@@ -145,7 +145,7 @@ pub(super) fn extend(
     if record.agents.is_empty() {
         record.agents = open.agents.iter().map(|_| Default::default()).collect();
     }
-    let is_run = phases.stage == Stage::Run;
+    let is_run = phases.group == PhaseGroup::Run;
     if is_run {
         let common = &outcome.common;
         record.common_intervals = common.intervals;

@@ -9,7 +9,7 @@ use crate::clock::monotonic_ns;
 use crate::controller::{Controller, Event};
 use crate::error::out_of_bounds;
 use crate::merge::{DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
-use crate::protocol::{Stage, StageSummary, Work, plan_text};
+use crate::protocol::{Step, StepSummary, Work, plan_text};
 use crate::shares::{Link, Share, shares};
 use dyno_engine::context::Context;
 use dyno_engine::load_source::{self, Phases};
@@ -47,10 +47,10 @@ pub(super) fn perform(
     let fleet = phases.plan.fleet.as_ref();
     let fleet =
         fleet.ok_or_else(|| Error::new(Kind::BadInput, "the plan has no table `[fleet]`"))?;
-    let stage = Stage::from(phases.stage);
+    let step = Step::from(phases.group);
     open.forget_looks();
     let shares = stage_shares(open, phases)?;
-    let works = |link: &&Link| stage != Stage::Load || link.load_count > 0;
+    let works = |link: &&Link| step != Step::Load || link.load_count > 0;
     let servers = shares.iter().map(|share| {
         let links = share.links.iter().filter(works);
         links.map(|link| link.server).collect()
@@ -62,14 +62,14 @@ pub(super) fn perform(
         servers: servers.collect(),
     });
     // One server has no record of its own.
-    let targets: Vec<u32> = match (open.uris.len(), phases.stage) {
+    let targets: Vec<u32> = match (open.uris.len(), phases.group) {
         (0 | 1, _) => Vec::new(),
-        (_, load_source::Stage::Load) => phases
+        (_, load_source::PhaseGroup::Load) => phases
             .servers
             .iter()
             .map(|(number, _)| *number as u32)
             .collect(),
-        (count, load_source::Stage::Run) => (0..count as u32).collect(),
+        (count, load_source::PhaseGroup::Run) => (0..count as u32).collect(),
     };
     let agents_per_host = if open.is_on_hosts() {
         fleet.agents_per_host
@@ -87,7 +87,7 @@ pub(super) fn perform(
     let work = Work {
         plan: plan_text(phases.plan),
         servers: open.uris.clone(),
-        stages: vec![stage],
+        steps: vec![step],
         threads,
         agents_per_host,
         ..Work::default()
@@ -102,7 +102,7 @@ pub(super) fn perform(
         open,
         phases,
         shares,
-        stage,
+        step,
         readings,
         fleet,
         context,
@@ -117,8 +117,8 @@ pub(super) fn perform(
         run.collect();
     }
     // What was set for the run, before its end takes it back.
-    let looked = match stage {
-        Stage::Run => run.open.look(phases.plan, context),
+    let looked = match step {
+        Step::Run => run.open.look(phases.plan, context),
         _ => Ok(()),
     };
     let result = result.and(looked);
@@ -161,7 +161,7 @@ struct FleetRun<'a, 'b> {
     open: &'a mut Open,
     phases: &'a Phases<'b>,
     shares: Vec<Share>,
-    stage: Stage,
+    step: Step,
     readings: &'a RefCell<Option<HostSources>>,
     fleet: &'a FleetPlan,
     context: Context<'a>,
@@ -186,15 +186,15 @@ impl FleetRun<'_, '_> {
         if !self.barrier()? {
             return Ok(());
         }
-        let start = clients(self.open)?.start(self.stage, self.fleet.start_lead.0)?;
+        let start = clients(self.open)?.start(self.step, self.fleet.start_lead.0)?;
         self.set_base(&start);
         let (now, lead) = (Instant::now(), self.fleet.start_lead.0);
-        let until = match self.stage {
-            Stage::Load => Some(now + self.fleet.load_within.0),
+        let until = match self.step {
+            Step::Load => Some(now + self.fleet.load_within.0),
             _ => None,
         };
         self.begun_by = Some(now + lead + self.fleet.lease.0 + LAGGING);
-        if let (Stage::Run, Some(duration)) = (self.stage, self.phases.plan.phases.duration) {
+        if let (Step::Run, Some(duration)) = (self.step, self.phases.plan.phases.duration) {
             let phases = self.phases.plan.phases.warmup.0 + duration.0;
             let give_up = self.phases.plan.client.give_up.0;
             self.done_by = Some(now + lead + phases + give_up + HANGING);
@@ -234,7 +234,7 @@ impl FleetRun<'_, '_> {
                 self.cancel("the controller was asked to end")?;
                 return Ok(false);
             }
-            match clients(self.open)?.barrier(self.stage, LOOK_EVERY) {
+            match clients(self.open)?.barrier(self.step, LOOK_EVERY) {
                 Ok(()) => return Ok(true),
                 Err(FleetError::Late { .. }) if Instant::now() < until => {}
                 Err(mut error) => {
@@ -308,7 +308,7 @@ impl FleetRun<'_, '_> {
                 summary,
                 realtime,
             } => {
-                let summary: StageSummary = serde_json::from_value(summary)
+                let summary: StepSummary = serde_json::from_value(summary)
                     .map_err(|error| Error::from_cause(Kind::Internal, error))?;
                 self.merger.ended(agent);
                 if let Some(ended) = self.ended.get_mut(agent as usize) {
@@ -339,7 +339,7 @@ impl FleetRun<'_, '_> {
         if has_ended {
             return Ok(());
         }
-        if self.stage == Stage::Load {
+        if self.step == Step::Load {
             let error = self.cause(Error::from(error))?;
             self.cancel("an agent is lost")?;
             return Err(error);

@@ -61,10 +61,10 @@ impl ServerUse {
         self.cpu.take(at_s, cpus, longest_s);
         // All devices that lie on each other have the same requests: of them, those at which requests end, if the host tells which
         // these are, else the one of the file system.
-        let is_told =
+        let is_reported =
             |(id, _): &&(MetricId, f64)| storage::FREE_BYTES.is(id) || storage::SERVES_COUNT.is(id);
-        let told = values.iter().filter(is_told);
-        let devices: BTreeMap<&str, Option<f64>> = told
+        let reported = values.iter().filter(is_reported);
+        let devices: BTreeMap<&str, Option<f64>> = reported
             .map(|(id, value)| {
                 let serves = storage::SERVES_COUNT.is(id).then_some(*value);
                 (id.instance().unwrap_or_default(), serves)

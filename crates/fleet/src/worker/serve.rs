@@ -7,7 +7,7 @@ use super::{plan_of, room, settings, watched};
 use crate::FleetError;
 use crate::agent::Agent;
 use crate::options::WorkerOptions;
-use crate::protocol::{Stage, StartedServers, Work};
+use crate::protocol::{StartedServers, Step, Work};
 use crate::secrets::Secrets;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::locality::planned_folders;
@@ -88,12 +88,12 @@ impl ServerHost<'_> {
 
     fn start(&mut self, work: &Work) -> Result<(), Error> {
         let plan = plan_of(work)?;
-        let stage = work.stages.first().copied().unwrap_or(Stage::Serve);
+        let step = work.steps.first().copied().unwrap_or(Step::Serve);
         let started = if !self.options.watch.is_empty() {
             self.watch_servers(&plan)
-        } else if stage == Stage::Join {
+        } else if step == Step::Join {
             self.join(work, &plan)?
-        } else if stage == Stage::Look {
+        } else if step == Step::Look {
             self.look_at_settings()
         } else {
             self.stop()?;
@@ -102,7 +102,7 @@ impl ServerHost<'_> {
             started
         };
         let summary = serde_json::to_value(started).expect("texts are plain data");
-        self.agent.done(work.number, stage, summary)?;
+        self.agent.done(work.number, step, summary)?;
         Ok(())
     }
 

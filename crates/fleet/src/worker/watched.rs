@@ -163,12 +163,12 @@ fn of_command_line(process: &Path) -> Option<PathBuf> {
     let mut words = line.split('\0');
     let is_file = |word: &str| word == "-f" || word.starts_with("--config");
     let has_file = words.clone().any(is_file);
-    let told = words.find_map(|word| match word.strip_prefix("--dbpath") {
+    let reported = words.find_map(|word| match word.strip_prefix("--dbpath") {
         Some("") => Some(None),
         Some(rest) => rest.strip_prefix('=').map(Some),
         None => None,
     });
-    match told {
+    match reported {
         Some(Some(folder)) => Some(folder.into()),
         // It is the next word.
         Some(None) => words.next().map(Into::into),
@@ -214,9 +214,9 @@ mod tests {
             Some(below.unwrap_or(&found).display().to_string())
         };
         let some = |text: &str| Some(text.to_owned());
-        let told = ["mongod", "--dbpath", "/var/db", "--port", "1"];
-        assert_eq!(of("mongod", &told, None), some("/var/db"));
-        assert_eq!(of("mongod", &told, Some("/mnt/a")), some("/mnt/a"));
+        let reported = ["mongod", "--dbpath", "/var/db", "--port", "1"];
+        assert_eq!(of("mongod", &reported, None), some("/var/db"));
+        assert_eq!(of("mongod", &reported, Some("/mnt/a")), some("/mnt/a"));
         let one_word = ["mongod", "--dbpath=data"];
         assert_eq!(
             of("mongod", &one_word, None),
@@ -227,7 +227,7 @@ mod tests {
         let by_file = ["mongod", "--config", "/etc/mongod.conf"];
         assert_eq!(of("mongod", &by_file, None), None);
         assert_eq!(
-            of("secantusd-rs", &told, None),
+            of("secantusd-rs", &reported, None),
             None,
             "it has other options"
         );

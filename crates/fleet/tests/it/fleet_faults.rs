@@ -6,7 +6,7 @@ use dyno_fleet::FleetError;
 use dyno_fleet::agent::Agent;
 use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::Endpoint;
-use dyno_fleet::protocol::{Stage, Work};
+use dyno_fleet::protocol::{Step, Work};
 use dyno_fleet::shares::shares;
 use dyno_plan::fleet::FleetPlan;
 use std::process::{Child, Command, Stdio};
@@ -49,7 +49,7 @@ fn child_agent() {
     let mut agent = Agent::join(agent_options(endpoint_of_child(), 1)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
     let start = agent
-        .wait_start(work.number, Stage::Run, SOON)
+        .wait_start(work.number, Step::Run, SOON)
         .unwrap()
         .unwrap();
     agent.begun(&start, start.local_ns, 0).unwrap();
@@ -71,12 +71,12 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
     controller.give(Work::default(), &shares_of(2)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
     let waiting = thread::spawn(move || {
-        let start = agent.wait_start(work.number, Stage::Run, SOON).unwrap();
+        let start = agent.wait_start(work.number, Step::Run, SOON).unwrap();
         (agent, start)
     });
-    controller.barrier(Stage::Run, SOON).unwrap();
+    controller.barrier(Step::Run, SOON).unwrap();
     controller
-        .start(Stage::Run, Duration::from_millis(200))
+        .start(Step::Run, Duration::from_millis(200))
         .unwrap();
     let (mut agent, start) = waiting.join().unwrap();
     let start = start.expect("the stage begins");
@@ -218,7 +218,7 @@ fn agent_late_at_the_barrier_is_named_with_its_last_step() {
     let step = "connecting to db";
     agent.doing(step).unwrap();
     let within = Duration::from_secs(1);
-    let error = controller.barrier(Stage::Load, within).unwrap_err();
+    let error = controller.barrier(Step::Load, within).unwrap_err();
     let waiting = late(error, within);
     assert_eq!(waiting.len(), 1, "{waiting:?}");
     for part in ["agent 0", "`host-0`", step] {
@@ -237,7 +237,7 @@ fn an_agent_that_fails_ends_the_barrier_at_once() {
     let mut agents = agents.into_iter();
     let _stays = agents.next();
     agents.next().unwrap().fail("`/data` is full");
-    let error = controller.barrier(Stage::Load, SOON).unwrap_err();
+    let error = controller.barrier(Step::Load, SOON).unwrap_err();
     let FleetError::Failed {
         index,
         host,
@@ -306,10 +306,10 @@ fn a_cancelled_work_is_followed_by_another() {
     controller.give(Work::default(), &shares_of(1)).unwrap();
     let (work, _) = agent.next_work(SOON).unwrap().unwrap();
     let waiting = thread::spawn(move || {
-        let start = agent.wait_start(work.number, Stage::Load, SOON).unwrap();
+        let start = agent.wait_start(work.number, Step::Load, SOON).unwrap();
         (agent, start)
     });
-    controller.barrier(Stage::Load, SOON).unwrap();
+    controller.barrier(Step::Load, SOON).unwrap();
     controller.cancel("the plan is wrong").unwrap();
     let (agent, start) = waiting.join().unwrap();
     assert_eq!(start, None);

@@ -8,7 +8,7 @@ use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::names::RunName;
 use dyno_fleet::options::{Hidden, RedisOptions, WatchedServer, WorkerOptions};
 use dyno_fleet::permits::Permits;
-use dyno_fleet::protocol::{Stage, Version, Work};
+use dyno_fleet::protocol::{Step, Version, Work};
 use dyno_fleet::shares::{Share, shares};
 use dyno_fleet::worker;
 use dyno_plan::Plan;
@@ -98,7 +98,7 @@ fn answer(redis: &RedisServer, serve: bool, plan: &Plan, server: &str) -> Error 
     let work = Work {
         plan: dyno_plan::file::to_toml(plan),
         servers: vec![server.into()],
-        stages: vec![Stage::Run],
+        steps: vec![Step::Run],
         ..Work::default()
     };
     controller.give(work, &one_share(plan)).unwrap();
@@ -156,7 +156,7 @@ fn unreadable_sources_are_checked_and_reported_before_every_run() {
     for _ in 0..2 {
         let work = Work {
             plan: dyno_plan::file::to_toml(&plan),
-            stages: vec![Stage::Serve],
+            steps: vec![Step::Serve],
             ..Work::default()
         };
         controller.give(work, &one_share(&plan)).unwrap();
@@ -198,11 +198,11 @@ fn watch_only_agent_starts_nothing_whatever_the_work_asks() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&program, mode).unwrap();
     plan.server.mongod = Some(program.display().to_string());
-    for stages in [vec![Stage::Serve], vec![Stage::Load, Stage::Run]] {
+    for steps in [vec![Step::Serve], vec![Step::Load, Step::Run]] {
         let work = Work {
             plan: dyno_plan::file::to_toml(&plan),
             servers: vec!["mongodb://127.0.0.1:1/".into()],
-            stages,
+            steps,
             ..Work::default()
         };
         controller.give(work, &one_share(&plan)).unwrap();

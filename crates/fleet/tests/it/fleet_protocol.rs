@@ -8,7 +8,7 @@ use dyno_fleet::clock::monotonic_ns;
 use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::merge::{MergeOptions, Merger};
-use dyno_fleet::protocol::{Stage, Version, Work};
+use dyno_fleet::protocol::{Step, Version, Work};
 use dyno_fleet::shares::shares;
 use dyno_plan::fleet::FleetPlan;
 use dyno_record::interval::latency_histogram;
@@ -37,8 +37,8 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
             (share.index, work.servers.as_slice()),
             (index, &["mongodb://db".to_owned()][..])
         );
-        for stage in [Stage::Load, Stage::Run] {
-            let Some(start) = agent.wait_start(work.number, stage, SOON)? else {
+        for step in [Step::Load, Step::Run] {
+            let Some(start) = agent.wait_start(work.number, step, SOON)? else {
                 break;
             };
             // An engine tells when its threads were there; this one has none, and is always in time. Later round trips may show
@@ -48,7 +48,7 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
             let left_ns = begins_ns - monotonic_ns();
             thread::sleep(Duration::from_nanos(left_ns.max(0) as u64));
             agent.begun(&start, begins_ns, 0)?;
-            if stage == Stage::Run {
+            if step == Step::Run {
                 for number in 0..WINDOWS {
                     let count = 10 + number + u64::from(index);
                     agent.window(work.number, 0, &window(index, number, count))?;
@@ -57,7 +57,7 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
                 agent.server_done(work.number, 0)?;
             }
             let summary = serde_json::json!({ "succeeded": did });
-            agent.done(work.number, stage, summary)?;
+            agent.done(work.number, step, summary)?;
         }
     }
     agent.leave();
@@ -65,10 +65,10 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
 }
 
 /// What `dyno fleet run` does: one stage after the other, and the windows into a merger.
-fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents: usize) -> u64 {
-    controller.barrier(stage, SOON).unwrap();
-    controller.start(stage, Duration::from_millis(300)).unwrap();
-    let (mut done, mut told, mut without_server) = (0, 0, 0);
+fn step(controller: &mut Controller, step: Step, merger: &mut Merger, agents: usize) -> u64 {
+    controller.barrier(step, SOON).unwrap();
+    controller.start(step, Duration::from_millis(300)).unwrap();
+    let (mut done, mut reported, mut without_server) = (0, 0, 0);
     while done < agents {
         match controller.next(SOON).unwrap().expect("agents go on") {
             Event::Begun { agent, began } => {
@@ -92,15 +92,15 @@ fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents:
             } => {
                 // Redis is on this machine.
                 assert!(realtime.offset_ns.abs() < 50_000_000, "{realtime:?}");
-                told += summary["succeeded"].as_u64().unwrap();
+                reported += summary["succeeded"].as_u64().unwrap();
                 done += 1;
             }
             other => panic!("{other:?}"),
         }
     }
-    let expected = if stage == Stage::Run { agents } else { 0 };
+    let expected = if step == Step::Run { agents } else { 0 };
     assert_eq!(without_server, expected);
-    told
+    reported
 }
 
 fn merger(agents: u32) -> Merger {
@@ -139,13 +139,13 @@ fn two_fleet_runs_join_measure_and_leave_nothing_behind() {
         let work = Work {
             plan: text.clone(),
             servers: servers.to_vec(),
-            stages: vec![Stage::Load, Stage::Run],
+            steps: vec![Step::Load, Step::Run],
             ..Work::default()
         };
         assert_eq!(controller.give(work, &shares).unwrap(), number);
         let mut merger = merger(3);
-        stage(&mut controller, Stage::Load, &mut merger, 3);
-        stage(&mut controller, Stage::Run, &mut merger, 3);
+        step(&mut controller, Step::Load, &mut merger, 3);
+        step(&mut controller, Step::Run, &mut merger, 3);
         let (_, outcome) = merger.finish().unwrap();
         let mut expected = latency_histogram();
         for agent in 0..3 {
@@ -296,11 +296,11 @@ fn no_stage_begins_without_an_agent_that_has_gone() {
     let waiting = thread::spawn(move || {
         let (work, _) = second.next_work(SOON).unwrap().unwrap();
         taken.send(()).unwrap();
-        let _ = second.wait_start(work.number, Stage::Run, SOON);
+        let _ = second.wait_start(work.number, Step::Run, SOON);
     });
     // The controller, which ends below, would take the work back.
     has_taken.recv_timeout(SOON).unwrap();
-    let error = controller.barrier(Stage::Run, SOON).unwrap_err();
+    let error = controller.barrier(Step::Run, SOON).unwrap_err();
     assert!(
         matches!(&error, FleetError::Failed { index: 0, reason, .. } if reason.contains("gone")),
         "{error}"

@@ -70,7 +70,7 @@ struct ServiceDesk {
     timing: Timing,
     parameters: Parameters,
     /// Rules that were told.
-    told_faults: Vec<FaultRule>,
+    reported_faults: Vec<FaultRule>,
     /// Rules in force: those of the parameters, then those that were told.
     faults: Vec<FaultRule>,
     counters: Arc<SharedCounters>,
@@ -100,7 +100,7 @@ impl EventLoop {
             replies: Replies::new(&behaviour).map_err(io::Error::other)?,
             timing: Timing::new(behaviour.service, behaviour.stall, behaviour.seed),
             parameters: Parameters::new(behaviour.parameters),
-            told_faults: behaviour.faults,
+            reported_faults: behaviour.faults,
             faults: Vec::new(),
             counters,
             pending: BinaryHeap::new(),
@@ -456,7 +456,7 @@ impl ServiceDesk {
         self.timing.set_factor(self.parameters.factor());
         self.faults.clear();
         self.faults.extend(self.parameters.fault());
-        self.faults.extend(&self.told_faults);
+        self.faults.extend(&self.reported_faults);
     }
 
     /// Appends a message that [`use_parameters`](Self::use_parameters) made.

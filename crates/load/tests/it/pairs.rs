@@ -195,7 +195,7 @@ fn each_pair_loads_all_of_its_documents() {
         Workload::load(&plan(), task, &Concerns::default()).unwrap()
     };
     let mut pairs: Vec<Pair> = responders.iter().map(|r| pair(r, load())).collect();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, reported) = std::sync::mpsc::channel();
     pairs[1].memory = Some(Arc::new(move || {
         let _ = tell.send(std::thread::current().name().map(str::to_owned));
         Ok(())
@@ -208,7 +208,7 @@ fn each_pair_loads_all_of_its_documents() {
         assert_eq!(responder.stop().unwrap().inserted, 777);
     }
     // The memory policy of a pair is set in its own workers.
-    let placed: Vec<_> = told.iter().flatten().collect();
+    let placed: Vec<_> = reported.iter().flatten().collect();
     assert_eq!(placed, ["worker-1"]);
 }
 

@@ -64,7 +64,7 @@ impl Trial {
         let mut ended = Vec::new();
         let address = responder.address().to_string();
         self.perform(&address, self.mix(), PhaseKind::Measure, &mut |window| {
-            ended.extend(window.fine.iter().map(|part| part.ended));
+            ended.extend(window.sub_second.iter().map(|part| part.ended));
         });
         ended
     }
@@ -117,7 +117,7 @@ impl Trial {
         };
         let clock = Clock::start();
         let ended_s = Arc::new(Mutex::new(None));
-        let told = Arc::clone(&ended_s);
+        let reported = Arc::clone(&ended_s);
         let job = Job {
             phases,
             schedule: self.plan.schedule.clone(),
@@ -126,15 +126,15 @@ impl Trial {
             stop,
             clock,
             on_ended: Some(Box::new(move || {
-                *told.lock().unwrap() = Some(clock.now_ns() as f64 / 1e9);
+                *reported.lock().unwrap() = Some(clock.now_ns() as f64 / 1e9);
             })),
             ..Job::from_plan(&self.plan, vec![pair])
         };
         let mut phase = PhaseAccumulator::new(kind, offered);
-        let mut told_before_window = false;
+        let mut reported_before_window = false;
         dyno_load::run(job, &mut |window| {
             let interval = window.merged;
-            told_before_window = ended_s.lock().unwrap().is_some();
+            reported_before_window = ended_s.lock().unwrap().is_some();
             if interval.phase == kind {
                 watch(&interval);
                 phase.add(&interval)?;
@@ -145,7 +145,7 @@ impl Trial {
         let record = phase.to_record();
         // Who reads counters then misses nothing of the phase: at its end, or before if nothing more was due.
         let ended_s: Option<f64> = *ended_s.lock().unwrap();
-        assert!(told_before_window, "{ended_s:?}");
+        assert!(reported_before_window, "{ended_s:?}");
         let late_s = ended_s.unwrap() - record.start_s - record.duration_s;
         assert!((-0.1..3.0).contains(&late_s), "{late_s} {record:?}");
         record

@@ -29,13 +29,13 @@ pub(super) struct SummedCounters {
 impl Devices {
     /// The devices of folders, or of the nearest ones above that exist.
     pub(super) fn find(root: &Path, folders: &[PathBuf]) -> Known<Self> {
-        let told = |found: Reading<Vec<PathBuf>>| {
+        let reported = |found: Reading<Vec<PathBuf>>| {
             found.map_err(|health| health.reason().unwrap_or_default().to_owned())
         };
         let (mut devices, mut flushed) = (BTreeSet::new(), BTreeSet::new());
         for folder in folders {
-            devices.extend(told(devices::of_file_system(root, folder))?);
-            let ends = told(devices::ends(root, folder))?;
+            devices.extend(reported(devices::of_file_system(root, folder))?);
+            let ends = reported(devices::ends(root, folder))?;
             // Those of a partition are counted on its disk.
             let disk = |device: &PathBuf| {
                 let disk = devices::disk_of_partition(device);

@@ -116,7 +116,7 @@ fn turns_journal_off(options: &str) -> bool {
 impl Knob {
     /// The parameter whose value is asked of running servers: the one that it sets, or the time between two writes of the journal
     /// that servers are started with.
-    pub fn told_parameter(&self) -> Option<&str> {
+    pub fn reported_parameter(&self) -> Option<&str> {
         let of_start = self.key.strip_prefix(PARAMETERS);
         let of_start = of_start.filter(|name| *name == JOURNAL_PARAMETER);
         self.runtime_parameter().or(of_start)
@@ -126,23 +126,23 @@ impl Knob {
     /// writes are less durable than on one of them are marked if that is allowed, and else taken out and returned. If another of
     /// the servers has one of these, no value is left to be tried: the same values are tried on all servers. Values that were
     /// held back and are no less durable than on any of them join the others.
-    pub fn settle_durability(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
+    pub fn resolve_durability(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
         if Interval::of(&self.key) != Some(Interval::Journal) {
             return Vec::new();
         }
-        self.settle(Interval::Journal, now, is_allowed)
+        self.resolve(Interval::Journal, now, is_allowed)
     }
 
-    /// As [`settle_durability`](Self::settle_durability), by the times between checkpoints of servers without a journal, on which
+    /// As [`resolve_durability`](Self::settle_durability), by the times between checkpoints of servers without a journal, on which
     /// what was written since the last one is lost.
-    pub fn settle_checkpoints(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
+    pub fn resolve_checkpoints(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
         if now.is_empty() || Interval::of(&self.key) != Some(Interval::Checkpoint) {
             return Vec::new();
         }
-        self.settle(Interval::Checkpoint, now, is_allowed)
+        self.resolve(Interval::Checkpoint, now, is_allowed)
     }
 
-    fn settle(&mut self, interval: Interval, now: &[&str], is_allowed: bool) -> Vec<String> {
+    fn resolve(&mut self, interval: Interval, now: &[&str], is_allowed: bool) -> Vec<String> {
         let own = now.iter().filter_map(|value| interval.length(value));
         // What is usual counts only as long as nothing is known.
         let limit = own.reduce(f64::min).unwrap_or(interval.usual());

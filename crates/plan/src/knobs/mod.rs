@@ -326,8 +326,8 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
     };
     if decides_durability(&plan) && !allowed.durability {
         // A knob that says itself which of its values are weaker is left out.
-        let is_told = !plan.less_durable.is_empty();
-        return if is_told {
+        let is_reported = !plan.less_durable.is_empty();
+        return if is_reported {
             Ok(None)
         } else {
             Err(less_durable(&plan.key))

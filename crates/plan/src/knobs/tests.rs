@@ -89,10 +89,10 @@ fn clients_follow_the_cores_of_their_own_machine() {
 #[test]
 fn journal_intervals_above_the_current_one_are_less_durable() {
     let interval = |allowed| knobs(&["journal"], allowed).unwrap().remove(0);
-    let settled = |now: &[&str], allowed: Allowed| {
+    let resolved = |now: &[&str], allowed: Allowed| {
         let mut knob = interval(allowed);
         now.iter().for_each(|value| knob.set_default(value));
-        let left_out = knob.settle_durability(now, allowed.durability);
+        let left_out = knob.resolve_durability(now, allowed.durability);
         (knob, left_out)
     };
     let safe = Allowed::default();
@@ -108,37 +108,37 @@ fn journal_intervals_above_the_current_one_are_less_durable() {
         (&["0"], &["0", "10", "30", "100"], &[]),
         (&["100", "100"], &["10", "30", "100"], &[]),
     ] {
-        let (knob, without) = settled(now, safe);
+        let (knob, without) = resolved(now, safe);
         assert_eq!(knob.values, kept, "{now:?}");
         assert_eq!(without, left_out, "{now:?}");
         assert_eq!(knob.values[knob.default.unwrap()], now[0]);
     }
     // What one server has is less durable than what the other one has, and both would have to have the same values.
     for now in [["30", "100"], ["100", "30"]] {
-        let (knob, left_out) = settled(&now, safe);
+        let (knob, left_out) = resolved(&now, safe);
         assert_eq!((knob.values.len(), left_out), (1, vec!["100".to_owned()]));
     }
-    let (knob, left_out) = settled(&["30"], ALL);
+    let (knob, left_out) = resolved(&["30"], ALL);
     assert_eq!((knob.values.len(), left_out.len()), (5, 0));
     assert_eq!(knob.less_durable, ["100", "300", "500"]);
-    let (knob, _) = settled(&["500"], ALL);
+    let (knob, _) = resolved(&["500"], ALL);
     assert!(knob.less_durable.is_empty(), "{:?}", knob.less_durable);
     // Other parameters have no such limit.
     let mut other = knobs(&["checkpoint"], safe).unwrap().remove(0);
-    assert_eq!(other.settle_durability(&["60"], false).len(), 0);
+    assert_eq!(other.resolve_durability(&["60"], false).len(), 0);
     assert_eq!(other.values.len(), 6);
-    assert_eq!(other.told_parameter(), Some("syncdelay"));
+    assert_eq!(other.reported_parameter(), Some("syncdelay"));
     let of_start = Knob {
         key: format!("{PARAMETERS}journalCommitInterval"),
         ..interval(safe)
     };
-    assert_eq!(of_start.told_parameter(), Some("journalCommitInterval"));
+    assert_eq!(of_start.reported_parameter(), Some("journalCommitInterval"));
     assert_eq!(of_start.runtime_parameter(), None);
 }
 
 #[test]
 fn longer_checkpoint_intervals_are_less_durable_without_journal() {
-    let settled = |key: &str, now: &[&str], is_allowed| {
+    let resolved = |key: &str, now: &[&str], is_allowed| {
         let mut knob = knobs(&["checkpoint"], Allowed::default())
             .unwrap()
             .remove(0);
@@ -146,31 +146,31 @@ fn longer_checkpoint_intervals_are_less_durable_without_journal() {
         if key == "server.checkpoint_interval" {
             knob.values = ["10s", "1m", "120s"].map(str::to_owned).to_vec();
         }
-        let left_out = knob.settle_checkpoints(now, is_allowed);
+        let left_out = knob.resolve_checkpoints(now, is_allowed);
         (knob.values.join(" "), left_out.join(" "), knob.less_durable)
     };
     let key = "server.runtime_parameters.syncdelay";
-    let (values, left_out, _) = settled(key, &["60.0"], false);
+    let (values, left_out, _) = resolved(key, &["60.0"], false);
     assert_eq!(
         (values.as_str(), left_out.as_str()),
         ("10 20 60", "120 300 900")
     );
-    let (values, left_out, marked) = settled(key, &["60.0"], true);
+    let (values, left_out, marked) = resolved(key, &["60.0"], true);
     assert_eq!(
         (values.as_str(), left_out.as_str()),
         ("10 20 60 120 300 900", "")
     );
     assert_eq!(marked, ["120", "300", "900"]);
     // With 0 there are no checkpoints at all.
-    assert_eq!(settled(key, &["0.0"], false).1, "");
+    assert_eq!(resolved(key, &["0.0"], false).1, "");
     // Servers with a journal keep it.
-    assert_eq!(settled(key, &[], false).1, "");
-    let at_start = settled("server.checkpoint_interval", &["60.0"], false);
+    assert_eq!(resolved(key, &[], false).1, "");
+    let at_start = resolved("server.checkpoint_interval", &["60.0"], false);
     assert_eq!(
         (at_start.0.as_str(), at_start.1.as_str()),
         ("10s 1m", "120s")
     );
-    let other = settled("server.runtime_parameters.other", &["60.0"], false);
+    let other = resolved("server.runtime_parameters.other", &["60.0"], false);
     assert_eq!(other.1, "");
 }
 

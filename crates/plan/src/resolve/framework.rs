@@ -130,11 +130,14 @@ fn leave_out_clients(settings: &mut WsfSettings, request: &Request) {
         settings.keys.remove(at);
     }
     for variable in OF_CLIENTS {
-        let told = format!("`{variable}` has no effect: ");
-        let is_told = settings.warnings.iter().any(|one| one.starts_with(&told));
-        if is_given(request, variable) && !is_told {
+        let reported = format!("`{variable}` has no effect: ");
+        let is_reported = settings
+            .warnings
+            .iter()
+            .any(|one| one.starts_with(&reported));
+        if is_given(request, variable) && !is_reported {
             let reason = "clients of servers that run already are not placed";
-            settings.warnings.push(told + reason);
+            settings.warnings.push(reported + reason);
         }
     }
 }

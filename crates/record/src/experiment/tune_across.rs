@@ -37,7 +37,7 @@ named! {
         /// Each of them is on some workload certainly worse than what was found for that one.
         Depends = "depends",
         /// Neither can be told.
-        NotTold = "not-told",
+        Undecided = "undecided",
     }
 }
 

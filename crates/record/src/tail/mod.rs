@@ -1,10 +1,11 @@
 //! `tail.json`: messages through a database, by one or more drivers, each measured alone. What each message did is in
 //! tables beside it.
 
-mod course;
+mod timeline;
 
-pub use course::{
-    Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point, QueuePlace, Rates, Trend,
+pub use timeline::{
+    Cause, Direction, InFlight, Judgement, Part, PartTrend, Point, QueuePlace, Rates, Timeline,
+    Trend,
 };
 
 use crate::consumption::Consumption;
@@ -428,7 +429,7 @@ pub struct ProducerRecord {
     /// What the process used.
     pub resources: Resources,
     /// Medians of messages that follow each other; received messages are those of the first consumer.
-    pub course: Course,
+    pub timeline: Timeline,
     /// Whether its latency grows and why.
     pub verdict: Judgement,
 }

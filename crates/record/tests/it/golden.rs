@@ -82,7 +82,7 @@ fn the_golden_run_of_version_1_gives_its_known_numbers() {
 fn with_later_columns(name: &str, table: String) -> String {
     let (later, zeros) = match name {
         "series/intervals.csv" => (",thinking_ns,retries", ",0,0\n"),
-        "series/fine.csv" => (",failed", ",0\n"),
+        "series/sub-second.csv" => (",failed", ",0\n"),
         _ => return table,
     };
     let (header, rows) = table.split_once('\n').unwrap();
@@ -98,7 +98,7 @@ fn the_golden_run_is_what_would_be_written_today() {
         "series/intervals.csv",
         "series/operations.csv",
         "series/errors.csv",
-        "series/fine.csv",
+        "series/sub-second.csv",
     ] {
         let written = std::fs::read_to_string(folder.path().join(name)).unwrap();
         let committed = std::fs::read_to_string(golden().join(name)).unwrap();

@@ -37,7 +37,7 @@ fn a_long_run_has_points_that_cover_several_windows() {
     document.status = RunStatus::Complete;
     writer.finish(&document).unwrap();
 
-    let run = Run::open_thinned(&directory, 2).unwrap();
+    let run = Run::open_downsampled(&directory, 2).unwrap();
     assert_eq!(run.windows_per_point, 3);
     let lengths: Vec<(f64, f64, u64)> = run
         .intervals
@@ -270,7 +270,7 @@ fn a_wrong_line_in_the_middle_is_named() {
         ("series/intervals.csv", 1, "phase,", "fase,"),
         ("series/operations.csv", 2, "measure,0,0,", "measure,5,0,"),
         ("series/errors.csv", 2, "measure,0,", "load,0,"),
-        ("series/fine.csv", 2, ",0,", ",x,"),
+        ("series/sub-second.csv", 2, ",0,", ",x,"),
         (
             "latency.hlog",
             7,
@@ -494,22 +494,25 @@ fn length(path: &Path) -> u64 {
 fn parts_of_windows_are_kept_as_long_as_they_are_whole() {
     let (_parent, directory) = temporary();
     crate::common::killed_run(&directory, 2);
-    let fine = Run::open(&directory).unwrap().fine;
+    let sub_second = Run::open(&directory).unwrap().sub_second;
     // Those of the windows of the measured time.
-    assert_eq!(fine.len(), 2 * crate::common::FINE.len());
-    assert_eq!((fine[1].ended, fine[1].failed), (3, 0));
+    assert_eq!(sub_second.len(), 2 * crate::common::FINE.len());
+    assert_eq!((sub_second[1].ended, sub_second[1].failed), (3, 0));
     assert_eq!(
-        fine[1].response_sum_us,
+        sub_second[1].response_sum_us,
         crate::common::FINE[1].response_sum_ns as f64 / 1e3
     );
-    assert!((fine[1].start_s - fine[0].start_s - 0.01).abs() < 1e-9);
-    let path = directory.join("series/fine.csv");
+    assert!((sub_second[1].start_s - sub_second[0].start_s - 0.01).abs() < 1e-9);
+    let path = directory.join("series/sub-second.csv");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace(",7000000,0", ",7000000,2")).unwrap();
-    assert_eq!(Run::open(&directory).unwrap().fine[1].failed, 2);
+    assert_eq!(Run::open(&directory).unwrap().sub_second[1].failed, 2);
     fs::write(&path, &text[..text.len() - 2]).unwrap();
-    assert_eq!(Run::open(&directory).unwrap().fine.len(), fine.len() - 1);
+    assert_eq!(
+        Run::open(&directory).unwrap().sub_second.len(),
+        sub_second.len() - 1
+    );
     // A run of a version that did not write them.
     fs::remove_file(&path).unwrap();
-    assert_eq!(Run::open(&directory).unwrap().fine, []);
+    assert_eq!(Run::open(&directory).unwrap().sub_second, []);
 }

@@ -52,7 +52,7 @@ fn a_running_and_a_full_document_satisfy_the_schema() {
     document.environment.data_storage = Some(StorageRecord::default());
     document.environment.clock_read_ns = Some(22.5);
     document.selfcheck = Some(serde_json::json!({"rate_per_s": 1.0}));
-    let told = CollectionStatistics {
+    let reported = CollectionStatistics {
         documents: 1000,
         cached_bytes: Some(1 << 20),
         index_bytes: [("_id_".to_owned(), 4096)].into(),
@@ -64,7 +64,7 @@ fn a_running_and_a_full_document_satisfy_the_schema() {
         instance: "server".to_owned(),
         database: "ycsb".to_owned(),
         collection: "usertable".to_owned(),
-        statistics: told,
+        statistics: reported,
     }];
     document.caveats = vec![Caveat {
         kind: CaveatKind::Partial,

@@ -137,7 +137,7 @@ pub(super) fn cost(document: &IndexBuildDocument) -> Option<Finding> {
     let interval = super::figures::narrow(&cost);
     let low = interval.map(|(low, _)| ratio(low));
     let high = interval.map(|(_, high)| ratio(high));
-    let said = match cost.doubt() {
+    let said = match cost.caveat() {
         None => statement!(
             "cost-of-tracing",
             ratio = ratio(cost.ratio),
@@ -145,9 +145,9 @@ pub(super) fn cost(document: &IndexBuildDocument) -> Option<Finding> {
             high = high,
             pairs = cost.pairs
         ),
-        Some(doubt) => statement!(
+        Some(caveat) => statement!(
             "cost-of-tracing-unknown",
-            is_shorter = doubt == Doubt::Shorter,
+            is_shorter = caveat == Doubt::Shorter,
             low = low,
             high = high,
             pairs = cost.pairs

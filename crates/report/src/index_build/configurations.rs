@@ -285,7 +285,7 @@ fn cost_cell(build: &BuildRecord) -> Cell {
     let Some(cost) = tracing_cost(&build.tracing) else {
         return Cell::default();
     };
-    let cell = match cost.doubt() {
+    let cell = match cost.caveat() {
         None => Cell::from(Quantity::ratio(cost.ratio).signed()),
         Some(_) => Cell::from(NO_VALUE),
     };

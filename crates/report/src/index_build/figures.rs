@@ -53,14 +53,14 @@ pub(super) fn figures(
 /// What tracing cost over all builds of the experiment, if that is known.
 pub(super) fn cost_of_tracing(document: &IndexBuildDocument) -> Option<Figure> {
     let pairs = document.builds.iter().flat_map(|build| &build.tracing);
-    let cost = tracing_cost(pairs).filter(|cost| cost.doubt().is_none())?;
+    let cost = tracing_cost(pairs).filter(|cost| cost.caveat().is_none())?;
     let figure = Figure::new("cost of tracing", Quantity::ratio(cost.ratio).signed());
     Some(figure.with_note(format!("of the build time; {}", how_sure(&cost))))
 }
 
 /// The interval of a cost with what it rests on, or why the cost is unknown.
 pub(super) fn how_sure(cost: &TracingCost) -> String {
-    match cost.doubt() {
+    match cost.caveat() {
         None => interval(cost),
         Some(Doubt::OnePair) => "one pair, no interval".to_owned(),
         Some(Doubt::Noise) => format!("within the noise, {}", interval(cost)),

@@ -33,7 +33,7 @@ pub(super) fn facts(view: &TraceView<'_>) -> Vec<Fact> {
         document
             .cost
             .as_ref()
-            .map(|cost| Fact::new("Cost in the kernel", told(cost, document))),
+            .map(|cost| Fact::new("Cost in the kernel", reported(cost, document))),
     );
     list.extend(document.probes.iter().map(hook));
     list
@@ -111,7 +111,7 @@ fn lost(lost: u64, recorded: u64) -> String {
     format!("{} ({})", Quantity::count(lost), Quantity::ratio(ratio))
 }
 
-fn told(cost: &TraceCost, document: &TraceDocument) -> String {
+fn reported(cost: &TraceCost, document: &TraceDocument) -> String {
     let ns: u64 = cost
         .programs
         .iter()

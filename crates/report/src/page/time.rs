@@ -33,7 +33,7 @@ pub struct TimeCharts {
     /// Recording windows per point; 1 unless the run was thinned.
     pub windows_per_point: usize,
     /// How thinned points were made, in words; absent when the run was not thinned.
-    pub thinning: Option<String>,
+    pub downsampling: Option<String>,
     /// Charts of resources, on the same points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub panels: Vec<Panel>,

@@ -44,7 +44,7 @@ fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Section {
         Some(_) => ", against the rate that the schedule offered",
         None => "",
     };
-    let of_window = match charts.thinning {
+    let of_window = match charts.downsampling {
         Some(_) => "In each recording window.",
         None => "In each recording window, of the operations that ended in it.",
     };
@@ -67,7 +67,7 @@ fn over_time(charts: &TimeCharts, book: &CaveatBook) -> Section {
     }
     Section {
         title: "Over time".into(),
-        lead: charts.thinning.clone().unwrap_or_default(),
+        lead: charts.downsampling.clone().unwrap_or_default(),
         charts: charts_of(shown),
         ..Section::default()
     }

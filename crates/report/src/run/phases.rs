@@ -244,13 +244,13 @@ const FEW_DRAWS_PER_DOCUMENT: f64 = 10.0;
 fn keys_text(keys: &KeyShares, documents: Option<u64>) -> String {
     let few = documents
         .is_some_and(|documents| (keys.draws as f64) < FEW_DRAWS_PER_DOCUMENT * documents as f64);
-    let doubt = if few {
+    let caveat = if few {
         " (few draws per document: chance makes these shares larger)"
     } else {
         ""
     };
     format!(
-        "{}; the hottest 1 % of the documents got {}, the hottest 10 % got {}{doubt}",
+        "{}; the hottest 1 % of the documents got {}, the hottest 10 % got {}{caveat}",
         Quantity::count(keys.draws),
         Quantity::ratio(keys.hottest_1_percent_ratio),
         Quantity::ratio(keys.hottest_10_percent_ratio),

@@ -72,13 +72,13 @@ pub(crate) fn charts(
         operations,
         time,
         windows_per_point,
-        thinning: (windows_per_point > 1).then(|| thinning_note(run, windows_per_point)),
+        downsampling: (windows_per_point > 1).then(|| downsampling_note(run, windows_per_point)),
         panels: Vec::new(),
         changes: Vec::new(),
     }
 }
 
-fn thinning_note(run: &Run, windows_per_point: usize) -> String {
+fn downsampling_note(run: &Run, windows_per_point: usize) -> String {
     let read = run.windows_per_point.max(1);
     // The last window of a phase is shorter, and a load phase may have no other.
     let longest_s = run.intervals.iter().map(|window| window.duration_s);
@@ -310,7 +310,7 @@ mod tests {
         let mut run = testdata::run(testdata::closed_document(), &[]);
         run.intervals = windows(1, 3_600);
         run.intervals[0].duration_s = 0.045;
-        let note = thinning_note(&run, 2);
+        let note = downsampling_note(&run, 2);
         assert!(note.contains("covers 2 of"), "{note}");
         assert!(note.contains("(2.0 s)"), "{note}");
     }
@@ -347,7 +347,7 @@ mod tests {
         let run = testdata::run(testdata::closed_document(), &intervals);
         let charts = charts(&run, vec!["read".into()], Some(PhaseKind::Measure), 20);
         assert_eq!(charts.windows_per_point, 2);
-        assert!(charts.thinning.is_some());
+        assert!(charts.downsampling.is_some());
         let read = &charts.time.operations[0];
         assert_eq!(read.rate_per_s, vec![Some(201.0); 20]);
         let slow = |i: &usize| read.response_us.max[*i] > Some(80_000.0);

@@ -30,7 +30,7 @@ pub(super) fn sections(
     let sections = [
         messages(view),
         distributions(document, lines),
-        courses(document, lines),
+        timelines(document, lines),
         costs(document, lines, repeated),
     ];
     sections.into_iter().flatten().collect()
@@ -48,7 +48,7 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
         return None;
     }
     let most = (MOST_OF_ALL / shown.len()).min(MOST_OF_ONE);
-    let thinned = shown.iter().any(|(.., latencies)| latencies.len() > most);
+    let downsampled = shown.iter().any(|(.., latencies)| latencies.len() > most);
     let panels = shown
         .iter()
         .filter_map(|(messages, number, several, latencies)| {
@@ -75,7 +75,7 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
         y_label: "intended → received",
         panels: panels.collect(),
     };
-    let notes = if thinned {
+    let notes = if downsampled {
         vec![
             "There are more messages than can be drawn: of each group of neighbours the first one and the slowest one are."
                 .to_owned(),
@@ -150,7 +150,7 @@ fn distributions(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section>
 }
 
 /// Where the time goes over the run, of those whose latency grows.
-fn courses(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
+fn timelines(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
     let growing: Vec<&Line<'_>> = lines
         .iter()
         .filter(|line| {
@@ -162,7 +162,7 @@ fn courses(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
         .collect();
     let plots = growing.iter().take(MOST_COURSES).enumerate();
     let plots: Vec<Plot> = plots
-        .map(|(place, line)| course(document, line, place))
+        .map(|(place, line)| timeline(document, line, place))
         .collect();
     let notes = if growing.len() > MOST_COURSES {
         vec![format!(
@@ -181,8 +181,8 @@ fn courses(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
     })
 }
 
-fn course(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
-    let points = &line.producer.course.points;
+fn timeline(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
+    let points = &line.producer.timeline.points;
     let curve = |label: &str, role, stroke, of: fn(&dyno_record::tail::Point) -> Option<f64>| {
         let values = points
             .iter()
@@ -272,7 +272,7 @@ fn costs<'a>(
             Quantity::per_second,
             values(
                 |one| one.rate_per_s,
-                |line| Some(line.producer.course.rates.acknowledged_per_s),
+                |line| Some(line.producer.timeline.rates.acknowledged_per_s),
                 Quantity::per_second,
             ),
         ),

@@ -58,7 +58,7 @@ fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
             Cause::Server => Cell::new("grows: server", Tone::Doubt),
             Cause::Delivery => Cell::new("grows: delivery", Tone::Doubt),
         };
-        let rate = line.producer.course.rates.acknowledged_per_s;
+        let rate = line.producer.timeline.rates.acknowledged_per_s;
         vec![
             Cell::new(name(document, line), Tone::Strong),
             verdict,

@@ -192,12 +192,12 @@ fn the_texts_of_all_codes() {
             whole.as_deref().unwrap_or("cannot be written")
         )
         .unwrap();
-        let mut told: BTreeSet<String> = whole.into_iter().collect();
+        let mut reported: BTreeSet<String> = whole.into_iter().collect();
         // What is said without one of the values, where it may lack.
         for one in &names {
             let mut fewer = values.clone();
             fewer.remove(one);
-            let text = of(fewer).filter(|text| told.insert(text.clone()));
+            let text = of(fewer).filter(|text| reported.insert(text.clone()));
             if let Some(text) = text {
                 writeln!(all, "    {text}").unwrap();
             }

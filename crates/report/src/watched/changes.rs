@@ -4,9 +4,11 @@ use crate::page::time::ChangeMark;
 use crate::page::{Section, sentence};
 use crate::rounding::{digits, rounded};
 use crate::texts::list;
-use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
 use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
-use dyno_analyze::verdict::Stretch;
+use dyno_analyze::timeline::{
+    Timeline, TimelineChange, TimelineDrift, TimelinePattern, TimelineSeries,
+};
+use dyno_analyze::verdict::TimeRange;
 use dyno_record::quantity::{Quantity, Unit};
 
 /// Changes of several series that are no further apart than this are one.
@@ -16,22 +18,25 @@ const TOGETHER_S: f64 = 5.0;
 const LONG_S: f64 = 900.0;
 
 /// What changed, with the lines that mark it in the charts; nothing if nothing did.
-pub(super) fn changes(course: &Course, measured: Stretch) -> Option<(Section, Vec<ChangeMark>)> {
-    let mut groups: Vec<Vec<&CourseChange>> = Vec::new();
-    for change in &course.changes {
+pub(super) fn changes(
+    timeline: &Timeline,
+    measured: TimeRange,
+) -> Option<(Section, Vec<ChangeMark>)> {
+    let mut groups: Vec<Vec<&TimelineChange>> = Vec::new();
+    for change in &timeline.changes {
         match groups.last_mut() {
             Some(group) if change.at_s - group[0].at_s <= TOGETHER_S => group.push(change),
             _ => groups.push(vec![change]),
         }
     }
-    let steady = |drift: &&CourseDrift| {
-        let mut changes = course.changes.iter();
+    let steady = |drift: &&TimelineDrift| {
+        let mut changes = timeline.changes.iter();
         !changes.any(|change| change.series == drift.series)
     };
-    let drifts = course.drifts.iter().filter(steady);
+    let drifts = timeline.drifts.iter().filter(steady);
     let drifts = drifts.map(|drift| drift_text(drift, measured.length_s()));
     let others = drifts
-        .chain(course.patterns.iter().map(pattern_text))
+        .chain(timeline.patterns.iter().map(pattern_text))
         .collect();
     let numbered = groups.into_iter().enumerate();
     let (events, marks): (Vec<_>, Vec<_>) = numbered
@@ -47,7 +52,11 @@ pub(super) fn changes(course: &Course, measured: Stretch) -> Option<(Section, Ve
 }
 
 /// Changes of one or several series at one time: a sentence, and the line of the charts.
-fn event(number: usize, mut group: Vec<&CourseChange>, measured: Stretch) -> (String, ChangeMark) {
+fn event(
+    number: usize,
+    mut group: Vec<&TimelineChange>,
+    measured: TimeRange,
+) -> (String, ChangeMark) {
     let at_s = group[0].at_s;
     group.sort_by_key(|change| order(change.series));
     let said: Vec<String> = group.iter().map(|change| change_text(change)).collect();
@@ -72,16 +81,16 @@ fn event(number: usize, mut group: Vec<&CourseChange>, measured: Stretch) -> (St
 }
 
 /// What the client saw stands before its causes.
-fn order(series: CourseSeries) -> u8 {
+fn order(series: TimelineSeries) -> u8 {
     match series {
-        CourseSeries::RatePerS => 0,
-        CourseSeries::ResponseMeanUs => 1,
-        CourseSeries::ResponseP99Us => 2,
-        CourseSeries::DiskOperationsPerS => 3,
+        TimelineSeries::RatePerS => 0,
+        TimelineSeries::ResponseMeanUs => 1,
+        TimelineSeries::ResponseP99Us => 2,
+        TimelineSeries::DiskOperationsPerS => 3,
     }
 }
 
-fn change_text(change: &CourseChange) -> String {
+fn change_text(change: &TimelineChange) -> String {
     let verb = if change.after < change.before {
         "fell"
     } else {
@@ -96,31 +105,31 @@ fn change_text(change: &CourseChange) -> String {
     )
 }
 
-fn name(series: CourseSeries) -> &'static str {
+fn name(series: TimelineSeries) -> &'static str {
     match series {
-        CourseSeries::RatePerS => "the rate",
-        CourseSeries::ResponseMeanUs => "the mean response time",
-        CourseSeries::ResponseP99Us => "the 99th percentile of the response time",
-        CourseSeries::DiskOperationsPerS => "the disk's rate of operations",
+        TimelineSeries::RatePerS => "the rate",
+        TimelineSeries::ResponseMeanUs => "the mean response time",
+        TimelineSeries::ResponseP99Us => "the 99th percentile of the response time",
+        TimelineSeries::DiskOperationsPerS => "the disk's rate of operations",
     }
 }
 
-fn short_name(series: CourseSeries) -> &'static str {
+fn short_name(series: TimelineSeries) -> &'static str {
     match series {
-        CourseSeries::RatePerS => "rate",
-        CourseSeries::ResponseMeanUs => "mean time",
-        CourseSeries::ResponseP99Us => "p99",
-        CourseSeries::DiskOperationsPerS => "disk",
+        TimelineSeries::RatePerS => "rate",
+        TimelineSeries::ResponseMeanUs => "mean time",
+        TimelineSeries::ResponseP99Us => "p99",
+        TimelineSeries::DiskOperationsPerS => "disk",
     }
 }
 
 /// A level with three digits, as sentences have them.
-fn value(series: CourseSeries, level: f64) -> String {
+fn value(series: TimelineSeries, level: f64) -> String {
     match series {
-        CourseSeries::ResponseMeanUs | CourseSeries::ResponseP99Us => {
+        TimelineSeries::ResponseMeanUs | TimelineSeries::ResponseP99Us => {
             Quantity::microseconds(level).to_string()
         }
-        CourseSeries::RatePerS | CourseSeries::DiskOperationsPerS => {
+        TimelineSeries::RatePerS | TimelineSeries::DiskOperationsPerS => {
             Quantity::per_second(level).brief().to_string()
         }
     }
@@ -147,7 +156,7 @@ fn span(seconds: f64) -> String {
     }
 }
 
-fn drift_text(drift: &CourseDrift, measured_s: f64) -> String {
+fn drift_text(drift: &TimelineDrift, measured_s: f64) -> String {
     let found = &drift.drift;
     let by_hour = if measured_s >= LONG_S {
         format!(", {} in an hour", amount(found.per_hour_ratio))
@@ -175,7 +184,7 @@ fn amount(ratio: f64) -> String {
     }
 }
 
-fn pattern_text(found: &CoursePattern) -> String {
+fn pattern_text(found: &TimelinePattern) -> String {
     let pattern = &found.pattern;
     let likely = match &found.name {
         Some(named) => format!(": {}", cause(named)),
@@ -191,9 +200,11 @@ fn pattern_text(found: &CoursePattern) -> String {
 }
 
 /// How much higher the affected part is than the rest.
-fn height(found: &CoursePattern) -> String {
+fn height(found: &TimelinePattern) -> String {
     let (more, less, word) = match found.series {
-        CourseSeries::ResponseMeanUs | CourseSeries::ResponseP99Us => ("longer", "shorter", "long"),
+        TimelineSeries::ResponseMeanUs | TimelineSeries::ResponseP99Us => {
+            ("longer", "shorter", "long")
+        }
         _ => ("higher", "lower", "high"),
     };
     match found.pattern.height_ratio {
@@ -250,10 +261,10 @@ mod tests {
     use dyno_analyze::level_shifts::Drift;
     use dyno_analyze::periodicity::Pattern;
 
-    const SERIES: CourseSeries = CourseSeries::ResponseMeanUs;
+    const SERIES: TimelineSeries = TimelineSeries::ResponseMeanUs;
 
-    fn drift(per_hour_ratio: f64, over_series_ratio: f64) -> CourseDrift {
-        CourseDrift {
+    fn drift(per_hour_ratio: f64, over_series_ratio: f64) -> TimelineDrift {
+        TimelineDrift {
             series: SERIES,
             drift: Drift {
                 per_hour_ratio,
@@ -277,7 +288,7 @@ mod tests {
 
     #[test]
     fn pattern_without_a_known_cause_is_shown() {
-        let found = |series, height_ratio, period_s| CoursePattern {
+        let found = |series, height_ratio, period_s| TimelinePattern {
             series,
             pattern: Pattern {
                 period_s,
@@ -291,7 +302,7 @@ mod tests {
             },
             name: None,
         };
-        let lower = pattern_text(&found(CourseSeries::RatePerS, -0.3, 10.0));
+        let lower = pattern_text(&found(TimelineSeries::RatePerS, -0.3, 10.0));
         let longer = pattern_text(&found(SERIES, 1.5, 2.0));
         insta::assert_snapshot!(format!("{lower}\n{longer}"), @r"
         Every 10 s, for 2.5 s, the rate is lower by 30.0 %.
@@ -301,7 +312,10 @@ mod tests {
 
     #[test]
     fn chances_are_shown_with_significant_digits() {
-        let told = [1e-30, 0.0002, 0.0042, 0.03].map(chance);
-        assert_eq!(told, ["p < 10⁻⁶", "p < 0.001", "p = 0.0042", "p = 0.03"]);
+        let reported = [1e-30, 0.0002, 0.0042, 0.03].map(chance);
+        assert_eq!(
+            reported,
+            ["p < 10⁻⁶", "p < 0.001", "p = 0.0042", "p = 0.03"]
+        );
     }
 }

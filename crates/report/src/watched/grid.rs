@@ -85,8 +85,8 @@ impl Rows<'_> {
 
     /// Mean over time; a first reading is about no time, and counts where nothing else does.
     fn mean(&self, rows: std::ops::Range<usize>) -> Option<f64> {
-        let told = rows.filter(|row| self.values[*row].is_finite());
-        let (sum, weight) = told.fold((0.0, 0.0), |(sum, weight), row| {
+        let reported = rows.filter(|row| self.values[*row].is_finite());
+        let (sum, weight) = reported.fold((0.0, 0.0), |(sum, weight), row| {
             let length_s = self.table.duration_s[row].max(1e-9);
             (sum + self.values[row] * length_s, weight + length_s)
         });
@@ -128,9 +128,9 @@ mod tests {
     #[test]
     fn grid_averages_several_rows_and_repeats_a_long_one() {
         let time = time(&[(0.0, 2.0), (2.0, 4.0)]);
-        let fine = table(0.5, (1..=8).map(|row| f64::from(row) / 2.0).collect());
+        let sub_second = table(0.5, (1..=8).map(|row| f64::from(row) / 2.0).collect());
         let values: Vec<f64> = (1..=8).map(f64::from).collect();
-        let means = Grid::new(&time).resample(&fine, &values);
+        let means = Grid::new(&time).resample(&sub_second, &values);
         assert_eq!(means, [Some(2.5), Some(6.5)]);
         let coarse = table(10.0, vec![10.0]);
         let same = Grid::new(&time).resample(&coarse, &[7.0]);

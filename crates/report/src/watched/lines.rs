@@ -2,7 +2,7 @@
 //! the servers.
 
 use super::grid::Grid;
-use dyno_analyze::verdict::{Bench, Stretch, united};
+use dyno_analyze::verdict::{Bench, TimeRange, united};
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::SourceKind;
 use dyno_record::names::{CLIENT, Metric, checkpoint, cpu, network, process};
@@ -89,9 +89,11 @@ fn added(table: &MetricTable, metrics: &[Metric], instance: &str) -> Option<Vec<
         .filter_map(|metric| table.column(&metric.of(instance)))
         .collect();
     let row = |row: usize| {
-        let told = columns.iter().map(|column| column[row]);
-        let told = told.filter(|value| value.is_finite());
-        told.reduce(|sum, value| sum + value).unwrap_or(f64::NAN)
+        let reported = columns.iter().map(|column| column[row]);
+        let reported = reported.filter(|value| value.is_finite());
+        reported
+            .reduce(|sum, value| sum + value)
+            .unwrap_or(f64::NAN)
     };
     (!columns.is_empty()).then(|| (0..table.at_s.len()).map(row).collect())
 }
@@ -101,11 +103,11 @@ fn together(parts: &[Vec<Option<f64>>], how: Together) -> Vec<Option<f64>> {
     let points = parts.iter().map(Vec::len).max().unwrap_or(0);
     (0..points)
         .map(|point| {
-            let told: Vec<f64> = parts.iter().filter_map(|part| part[point]).collect();
-            let sum = told.iter().copied().reduce(|sum, value| sum + value)?;
+            let reported: Vec<f64> = parts.iter().filter_map(|part| part[point]).collect();
+            let sum = reported.iter().copied().reduce(|sum, value| sum + value)?;
             Some(match how {
                 Together::Sum => sum,
-                Together::Mean => sum / told.len() as f64,
+                Together::Mean => sum / reported.len() as f64,
             })
         })
         .collect()
@@ -189,7 +191,7 @@ pub(super) fn on_machine<'a>(
     bench: &Bench<'a>,
     table: &'a MetricTable,
     of: Of,
-    measured: Stretch,
+    measured: TimeRange,
 ) -> Vec<Instance<'a>> {
     match of {
         Of::Machine => vec![Instance::of(table, "", "")],
@@ -216,7 +218,7 @@ pub(super) fn on_machine<'a>(
 pub(super) fn data_device(
     bench: &Bench<'_>,
     table: &MetricTable,
-    measured: Stretch,
+    measured: TimeRange,
 ) -> Option<String> {
     let alone = Bench {
         tables: std::slice::from_ref(table),
@@ -230,8 +232,8 @@ pub(super) fn busiest_interface(table: &MetricTable) -> Option<&str> {
     let bytes = |name: &&str| {
         let metrics = [network::RECEIVED_BYTES_PER_S, network::SENT_BYTES_PER_S];
         let values = added(table, &metrics, name).unwrap_or_default();
-        let told = values.into_iter().filter(|value| value.is_finite());
-        told.sum::<f64>()
+        let reported = values.into_iter().filter(|value| value.is_finite());
+        reported.sum::<f64>()
     };
     let interfaces = table.instances(network::GROUP).into_iter();
     interfaces.max_by(|a, b| bytes(a).total_cmp(&bytes(b)))

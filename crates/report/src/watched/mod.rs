@@ -41,9 +41,9 @@ impl Watched {
         };
         let measured = bench.measured();
         let panels = panels::panels(&bench, &charts.time);
-        let course = analysis.and_then(|analysis| analysis.course.as_ref());
-        let changes = course.zip(measured);
-        let changes = changes.and_then(|(course, measured)| changes::changes(course, measured));
+        let timeline = analysis.and_then(|analysis| analysis.timeline.as_ref());
+        let changes = timeline.zip(measured);
+        let changes = changes.and_then(|(timeline, measured)| changes::changes(timeline, measured));
         let verdict = analysis
             .and_then(|analysis| analysis.verdict.as_ref())
             .filter(|_| !run.metrics.is_empty())

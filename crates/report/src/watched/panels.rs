@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::lines::{self, Instance, Of, Together};
 use super::specs::{CHECKPOINTS, Line, SPECS, Shown, Spec};
 use crate::page::time::{Panel, PanelCurve, PanelUnit, TimeChart, TimeSeries};
-use dyno_analyze::verdict::{Bench, Stretch};
+use dyno_analyze::verdict::{Bench, TimeRange};
 use dyno_record::metrics::{MetricId, MetricTable};
 
 /// A chart with what is needed to find it.
@@ -38,7 +38,7 @@ fn is_about(spec: &Spec, id: &MetricId) -> bool {
 /// All charts that have something to show, on the points of `time`.
 pub(super) fn panels(bench: &Bench<'_>, time: &TimeSeries) -> Vec<BuiltPanel> {
     // Without a measured time nothing is the disk of the data: then charts cover what there is.
-    let measured = bench.measured().unwrap_or(Stretch {
+    let measured = bench.measured().unwrap_or(TimeRange {
         start_s: 0.0,
         end_s: time.end_s.last().copied().unwrap_or(0.0),
     });
@@ -92,7 +92,7 @@ fn of_machine(
     bench: &Bench<'_>,
     spec: &'static Spec,
     table: &MetricTable,
-    measured: Stretch,
+    measured: TimeRange,
     grid: Grid<'_>,
 ) -> Option<BuiltPanel> {
     let mut curves = Curves::new(spec, grid);
@@ -195,11 +195,11 @@ fn together(unit: PanelUnit) -> Together {
 }
 
 fn is_worth_showing(shown: Shown, curves: &[PanelCurve]) -> bool {
-    let told =
+    let reported =
         |curve: &PanelCurve| -> Vec<f64> { curve.values.iter().copied().flatten().collect() };
-    let any = |is_worth: fn(&[f64]) -> bool| curves.iter().any(|curve| is_worth(&told(curve)));
+    let any = |is_worth: fn(&[f64]) -> bool| curves.iter().any(|curve| is_worth(&reported(curve)));
     match shown {
-        Shown::Told => !curves.is_empty(),
+        Shown::Reported => !curves.is_empty(),
         Shown::AboveNothing => any(|values| values.iter().any(|value| *value > 0.0)),
         Shown::OneOnAverage => {
             any(|values| values.iter().sum::<f64>() >= values.len() as f64 && !values.is_empty())
@@ -235,8 +235,8 @@ mod tests {
             is_area: false,
             values: values.iter().map(|value| Some(*value)).collect(),
         };
-        assert!(is_worth_showing(Shown::Told, &[curve(&[0.0])]));
-        assert!(!is_worth_showing(Shown::Told, &[]));
+        assert!(is_worth_showing(Shown::Reported, &[curve(&[0.0])]));
+        assert!(!is_worth_showing(Shown::Reported, &[]));
         assert!(!is_worth_showing(
             Shown::AboveNothing,
             &[curve(&[0.0, 0.0])]

@@ -4,7 +4,7 @@
 use super::lines::{self, Of};
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::verdict::{Bench, Stretch};
+use dyno_analyze::verdict::{Bench, TimeRange};
 use dyno_record::metrics::MetricTable;
 use dyno_record::names::{Metric, cache, cpu, disk, pressure, process};
 use dyno_record::quantity::{Quantity, Unit};
@@ -61,7 +61,7 @@ const OF_CACHE: [(&str, &[Metric]); 2] = [
 ];
 
 /// The table; nothing if none of this was told.
-pub(super) fn section(bench: &Bench<'_>, measured: Stretch) -> Option<Section> {
+pub(super) fn section(bench: &Bench<'_>, measured: TimeRange) -> Option<Section> {
     let machines = lines::machines(bench);
     let mut rows = Vec::new();
     for table in &machines {
@@ -98,7 +98,7 @@ pub(super) fn section(bench: &Bench<'_>, measured: Stretch) -> Option<Section> {
 fn machine_rows(
     bench: &Bench<'_>,
     table: &MetricTable,
-    measured: Stretch,
+    measured: TimeRange,
     place: &str,
 ) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
@@ -131,12 +131,12 @@ fn row(label: String, used: Used, write: Write) -> Vec<Cell> {
 }
 
 /// Of the rows with their middle in the stretch; nothing if none of them has a value.
-fn used(table: &MetricTable, values: &[f64], stretch: Stretch) -> Option<Used> {
+fn used(table: &MetricTable, values: &[f64], time_range: TimeRange) -> Option<Used> {
     let (mut sum, mut weight, mut maximum) = (0.0, 0.0, f64::NEG_INFINITY);
     for (row, value) in values.iter().enumerate() {
         let length_s = table.duration_s[row];
         let middle_s = table.at_s[row] - length_s / 2.0;
-        if value.is_finite() && (stretch.start_s..stretch.end_s).contains(&middle_s) {
+        if value.is_finite() && (time_range.start_s..time_range.end_s).contains(&middle_s) {
             sum += value * length_s;
             weight += length_s;
             maximum = maximum.max(*value);
@@ -161,16 +161,19 @@ mod tests {
             duration_s: vec![1.0, 1.0, 3.0, 1.0],
             columns: BTreeMap::new(),
         };
-        let stretch = Stretch {
+        let time_range = TimeRange {
             start_s: 1.0,
             end_s: 5.0,
         };
-        let found = used(&table, &[99.0, 1.0, 5.0, 77.0], stretch).unwrap();
+        let found = used(&table, &[99.0, 1.0, 5.0, 77.0], time_range).unwrap();
         let expected = Used {
             mean: 4.0,
             maximum: 5.0,
         };
         assert_eq!(found, expected);
-        assert_eq!(used(&table, &[9.0, f64::NAN, f64::NAN, 9.0], stretch), None);
+        assert_eq!(
+            used(&table, &[9.0, f64::NAN, f64::NAN, 9.0], time_range),
+            None
+        );
     }
 }

@@ -103,8 +103,8 @@ fn notes(source: &SourceRecord) -> Vec<String> {
     let mut notes: Vec<String> = reason
         .map(|reason| format!("Source {} is {word}: {reason}.", source.name))
         .collect();
-    let told = source.outages.iter().take(MOST_OUTAGES);
-    notes.extend(told.map(|outage| outage_text(source, outage)));
+    let reported = source.outages.iter().take(MOST_OUTAGES);
+    notes.extend(reported.map(|outage| outage_text(source, outage)));
     let more = source.outages.len().saturating_sub(MOST_OUTAGES);
     if more > 0 {
         let times = Quantity::new(more as f64, Unit::Count);

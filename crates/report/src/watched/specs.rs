@@ -22,7 +22,7 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// If anything was told.
-    Told,
+    Reported,
     /// If anything happened at all.
     AboveNothing,
     /// If it was one on average at least.
@@ -67,7 +67,7 @@ const PLAIN: Spec = Spec {
     is_stacked: false,
     lines: &[],
     also: &[],
-    shown: Shown::Told,
+    shown: Shown::Reported,
 };
 
 /// All charts in their order: from the load to the disk and back, as work goes.

@@ -6,7 +6,7 @@ use super::words::when;
 use crate::page::{Evidence, Finding, Sureness, Verdict, sentence};
 use crate::texts::{list, text};
 use dyno_analyze::verdict as analysis;
-use dyno_analyze::verdict::{Cause, CauseFinding, Stretch};
+use dyno_analyze::verdict::{Cause, CauseFinding, TimeRange};
 use dyno_record::quantity::Quantity;
 use dyno_record::statement::Statement;
 
@@ -21,7 +21,7 @@ const ROUNDING: f64 = 1e-9;
 /// The verdict for a page. Evidence leads to one of the panels, or to the charts of the load.
 pub(super) fn verdict(
     verdict: &analysis::Verdict,
-    measured: Option<Stretch>,
+    measured: Option<TimeRange>,
     panels: &[BuiltPanel],
 ) -> Verdict {
     let cause = |found: &CauseFinding| {
@@ -55,7 +55,7 @@ fn said(statement: &Statement) -> String {
 }
 
 /// When a cause held, each time that it did.
-fn when_of(finding: &CauseFinding, measured: Option<Stretch>) -> String {
+fn when_of(finding: &CauseFinding, measured: Option<TimeRange>) -> String {
     if finding.spans.is_empty() {
         return when(finding.start_s, finding.end_s, measured);
     }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn repeated_cause_is_shown_with_each_time() {
-        let span = |start_s: f64, end_s: f64| Stretch { start_s, end_s };
+        let span = |start_s: f64, end_s: f64| TimeRange { start_s, end_s };
         let mut finding = CauseFinding {
             cause: Cause::ServerCpu,
             statement: Statement::new("cause.server-cpu"),

@@ -1,13 +1,13 @@
 //! Words for times.
 
-use dyno_analyze::verdict::Stretch;
+use dyno_analyze::verdict::TimeRange;
 use dyno_record::quantity::Quantity;
 
 /// Ends of two times that are no further apart than this are the same: windows are seldom shorter.
 const SAME_S: f64 = 1.0;
 
 /// A part of the measured time in words, which count from its start: `from 30.9 s on`.
-pub(super) fn when(start_s: f64, end_s: f64, measured: Option<Stretch>) -> String {
+pub(super) fn when(start_s: f64, end_s: f64, measured: Option<TimeRange>) -> String {
     let Some(measured) = measured else {
         return String::new();
     };
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn times_count_from_the_start_of_the_measured_time() {
-        let measured = Some(Stretch {
+        let measured = Some(TimeRange {
             start_s: 6.0,
             end_s: 66.0,
         });

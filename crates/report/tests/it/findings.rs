@@ -8,7 +8,7 @@ use dyno_record::index_build::IndexBuildDocument;
 use dyno_report::index_build::{IndexBuildView, render};
 use dyno_report::io_trace::{TracePair, TraceView, pair_findings};
 use dyno_report::{PageFormat, RenderOptions};
-use dyno_testkit::findings::{Told, case};
+use dyno_testkit::findings::{Reported, case};
 
 /// An index build, or two, with their traces.
 #[derive(Clone)]
@@ -21,16 +21,16 @@ type Case = dyno_testkit::findings::Case<Built>;
 
 #[test]
 fn every_finding_is_measured_and_silent_where_it_is_not() {
-    let mut told = Told::default();
-    told.check(
+    let mut reported = Reported::default();
+    reported.check(
         of_builds,
         [remedies(), orders(), configurations()]
             .into_iter()
             .flatten()
             .collect(),
     );
-    told.check(of_pair, pairs());
-    told.finish("crates/report/src");
+    reported.check(of_pair, pairs());
+    reported.finish("crates/report/src");
 }
 
 fn viewed<T>(traced: &Traced, look: impl FnOnce(TraceView<'_>) -> T) -> T {

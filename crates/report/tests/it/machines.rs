@@ -61,7 +61,7 @@ fn an_experiment_of_a_fleet_has_the_machine_of_each_host() {
 }
 
 /// `db1`, as its server tells of it.
-fn told() -> ServerMachine {
+fn reported() -> ServerMachine {
     ServerMachine {
         hostname: Some("db1".into()),
         os: Some("Debian GNU/Linux 12 (bookworm)".into()),
@@ -82,7 +82,7 @@ fn remote_run() -> Run {
     let mut run = crate::support::closed_run();
     run.document.server.local = false;
     run.document.server.address = "db1:27017".into();
-    run.document.server.machine = Some(told());
+    run.document.server.machine = Some(reported());
     run
 }
 
@@ -103,7 +103,7 @@ fn remote_server_shows_the_machine_that_it_reports() {
     ];
     let mut experiment = support::clients_sweep();
     let machines = &mut experiment.server_machines;
-    machines.insert("db1:27017".into(), told());
+    machines.insert("db1:27017".into(), reported());
     for (form, page) in [
         (Format::Human, PageFormat::Human),
         (Format::Markdown, PageFormat::Markdown),
@@ -148,7 +148,7 @@ fn server_machines_are_shown_once_unless_an_agent_reports_them() {
         server.address = address.into();
         server.machine = Some(ServerMachine {
             hostname: Some(host.into()),
-            ..told()
+            ..reported()
         });
         InstanceRecord {
             number,

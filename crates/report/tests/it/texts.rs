@@ -341,12 +341,12 @@ fn ycsb_output_is_refused_when_the_run_lacks_the_data() {
         change(&mut options);
         ycsb(&run, options).unwrap_err()
     };
-    let fine = with(|options| {
+    let sub_second = with(|options| {
         options.client.measurement_type = MeasurementType::TimeSeries;
         options.client.timeseries_granularity_ms = 100;
     });
     assert!(matches!(
-        fine,
+        sub_second,
         ReportError::GranularityTooFine {
             granularity_ms: 100,
             window_ms: 1_000

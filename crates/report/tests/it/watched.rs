@@ -154,7 +154,7 @@ fn the_page_of_an_hour_stays_small() {
 #[test]
 fn verdict_without_a_cause_lists_what_was_not_watched() {
     let (run, mut analysis) = watched::throttled();
-    analysis.course = None;
+    analysis.timeline = None;
     analysis.verdict = Some(Verdict {
         headline: Statement::new("nothing-exhausted"),
         causes: Vec::new(),
@@ -178,7 +178,7 @@ fn report_of_an_unwatched_run_has_no_verdict() {
     let with = (
         run,
         RunAnalysis {
-            course: None,
+            timeline: None,
             ..analysis
         },
     );

@@ -61,7 +61,7 @@ impl Deployment {
     ///
     /// # Errors
     /// [`ServerError::Deadline`] with the member that is missing or behind.
-    pub fn settle(
+    pub fn wait_until_ready(
         &mut self,
         admin: &mut dyn AdminClient,
         interrupted: &dyn Fn() -> bool,

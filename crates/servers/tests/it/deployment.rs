@@ -1,4 +1,4 @@
-//! Deployments of every topology against the double of `mongod` and `mongos`: what is sent, in
+//! Deployments of every topology against the fake `mongod` of `mongod` and `mongos`: what is sent, in
 //! which order, and what is left after every ending.
 
 use std::error::Error;
@@ -17,7 +17,7 @@ use dyno_servers::{
     MemoryShare, Namespace, PreSplit, ServerError, ServerOptions, ShardKeyKind, Sharded, Topology,
     deviations, read_back,
 };
-use dyno_testkit::double::{DoubleAdminClient, MongoDouble, serve};
+use dyno_testkit::fake_mongod::{FakeAdminClient, FakeMongod, serve};
 use tempfile::TempDir;
 
 const HELPER: &str = "deployment::helper_that_is_a_server";
@@ -32,8 +32,8 @@ fn helper_that_is_a_server() {
 
 pub(crate) struct Bench {
     folder: PathBuf,
-    pub(crate) double: MongoDouble,
-    pub(crate) admin: DoubleAdminClient,
+    pub(crate) fake_mongod: FakeMongod,
+    pub(crate) admin: FakeAdminClient,
     _temporary: Option<TempDir>,
 }
 
@@ -47,9 +47,9 @@ impl Bench {
 
     fn in_folder(folder: &Path, version: &str) -> Bench {
         Bench {
-            double: MongoDouble::install(&folder.join("bin"), version, HELPER),
+            fake_mongod: FakeMongod::install(&folder.join("bin"), version, HELPER),
             folder: folder.to_owned(),
-            admin: DoubleAdminClient::default(),
+            admin: FakeAdminClient::default(),
             _temporary: None,
         }
     }
@@ -61,12 +61,12 @@ impl Bench {
         };
         let server = ServerOptions::from_plan(
             &plan,
-            self.double.mongod(),
+            self.fake_mongod.mongod(),
             DataDir::Temporary(self.folder.join("data")),
             self.folder.join("logs/server.raw.log"),
         );
         let mut options = DeploymentOptions::new(server.unwrap());
-        options.router = Some(self.double.mongos());
+        options.router = Some(self.fake_mongod.mongos());
         options.collection = Some(Namespace {
             database: "shop".into(),
             collection: "orders".into(),
@@ -102,12 +102,12 @@ impl Bench {
     }
 
     pub(crate) fn assert_no_violation(&self) {
-        assert_eq!(self.double.violations(), Vec::<String>::new());
+        assert_eq!(self.fake_mongod.violations(), Vec::<String>::new());
     }
 
     /// Commands that were sent to the member, in order.
     fn commands(&self, member: &str) -> Vec<String> {
-        let events = self.double.events();
+        let events = self.fake_mongod.events();
         events
             .iter()
             .filter_map(|line| line.strip_prefix(&format!("{member} ")))
@@ -117,7 +117,7 @@ impl Bench {
     }
 
     fn stop_order(&self) -> Vec<String> {
-        let events = self.double.events();
+        let events = self.fake_mongod.events();
         let stopped = events
             .iter()
             .filter_map(|line| line.strip_suffix(" stopped"));
@@ -266,7 +266,7 @@ fn fake_members_answer_concurrent_requests() {
             let target = deployment.target(member);
             let question = &question;
             scope.spawn(move || {
-                let mut admin = DoubleAdminClient::default();
+                let mut admin = FakeAdminClient::default();
                 for _ in 0..200 {
                     let status = admin.run(target, "admin", question.clone(), limit);
                     let members = status.unwrap().get_array("members").unwrap().clone();
@@ -355,7 +355,7 @@ fn secured_members_share_a_key_and_a_user() {
         assert!(!log.contains(credentials.password()));
     }
     // The last question of `read_back` needs more than an arbiter grants; nothing else was refused.
-    let mut violations = bench.double.violations();
+    let mut violations = bench.fake_mongod.violations();
     violations.retain(|line| !line.starts_with("arbiter-0 replSetGetConfig: 13"));
     assert_eq!(violations, Vec::<String>::new());
     bench.assert_clean();
@@ -442,7 +442,7 @@ fn a_ranged_key_is_split_at_its_values_over_the_shards() {
 #[test]
 fn a_set_without_a_primary_ends_at_the_deadline_and_is_named() {
     let mut bench = Bench::new("7.0.14");
-    bench.double.misbehave("never-primary dyno");
+    bench.fake_mongod.misbehave("never-primary dyno");
     let mut options = bench.options();
     options.step_limit = Duration::from_millis(600);
     let error = bench.error("replica-set=2", &options);
@@ -464,7 +464,7 @@ fn a_set_without_a_primary_ends_at_the_deadline_and_is_named() {
 #[test]
 fn a_member_that_never_gets_the_data_is_named() {
     let mut bench = Bench::new("7.0.14");
-    bench.double.misbehave("stuck shard-1-2");
+    bench.fake_mongod.misbehave("stuck shard-1-2");
     let mut options = bench.options();
     options.step_limit = Duration::from_millis(800);
     let error = bench.error("sharded=2x3", &options);
@@ -478,7 +478,7 @@ fn a_member_that_never_gets_the_data_is_named() {
 #[test]
 fn a_member_that_dies_during_the_start_is_named_with_its_log() {
     let mut bench = Bench::new("7.0.14");
-    bench.double.misbehave("die router shardCollection");
+    bench.fake_mongod.misbehave("die router shardCollection");
     let error = bench.error("sharded=2x1", &bench.options());
     let ServerError::MemberEnded {
         name,
@@ -499,7 +499,7 @@ fn a_member_that_dies_during_the_start_is_named_with_its_log() {
 #[test]
 fn a_refused_step_names_the_server_and_its_answer() {
     let mut bench = Bench::new("7.0.14");
-    bench.double.misbehave("refuse addShard");
+    bench.fake_mongod.misbehave("refuse addShard");
     let error = bench.error("sharded=2x1", &bench.options());
     let ServerError::Step { name, step, source } = &error else {
         panic!("{error:?}")
@@ -531,7 +531,7 @@ fn a_member_that_fails_to_start_is_named_and_stops_the_others() {
 #[test]
 fn an_interrupt_stops_everything_that_was_started() {
     let mut bench = Bench::new("7.0.14");
-    bench.double.misbehave("never-primary dyno");
+    bench.fake_mongod.misbehave("never-primary dyno");
     let topology = "replica-set=3".parse().unwrap();
     let options = bench.options();
     let events = bench.folder.join("bin/events");

@@ -262,7 +262,9 @@ fn secured_members_rejoin_after_a_restart() {
     let name = primary.instance().name.clone();
     let write = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
     lab.admin(&deployment, primary, write);
-    deployment.settle(&mut lab.driver, &|| false).unwrap();
+    deployment
+        .wait_until_ready(&mut lab.driver, &|| false)
+        .unwrap();
     let ended = deployment.pause_data().unwrap();
     let names: Vec<&str> = ended.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!((names.len(), names[1]), (2, &*name));

@@ -1,10 +1,10 @@
-//! Servers with data that are ended and started again while the rest of their deployment goes on, with the double of `mongod` and
+//! Servers with data that are ended and started again while the rest of their deployment goes on, with the fake `mongod` of `mongod` and
 //! `mongos`.
 
 use crate::deployment::{Bench, texts};
 use dyno_plan::units::Bytes;
 use dyno_servers::{Deployment, InstanceKind, ServerError};
-use dyno_testkit::double::DoubleAdminClient;
+use dyno_testkit::fake_mongod::FakeAdminClient;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn processes(deployment: &Deployment) -> Vec<(String, InstanceKind, u32, SocketA
 /// The cache of each server with data, as it tells.
 fn caches(deployment: &Deployment) -> Vec<String> {
     // One that has kept no connection to a server that was ended.
-    let mut admin = DoubleAdminClient::default();
+    let mut admin = FakeAdminClient::default();
     let limit = Duration::from_secs(10);
     let settings = deployment.read_back(&mut admin, limit).unwrap();
     let data = settings.iter().zip(deployment.members());
@@ -84,7 +84,7 @@ fn a_member_that_does_not_come_back_is_named() {
     options.step_limit = Duration::from_secs(2);
     let mut deployment = bench.start("replica-set=3", &options).unwrap();
     deployment.pause_data().unwrap();
-    bench.double.misbehave("stuck member-1");
+    bench.fake_mongod.misbehave("stuck member-1");
     let error = deployment
         .resume_data(None, &mut bench.admin, &|| false)
         .unwrap_err();

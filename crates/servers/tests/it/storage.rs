@@ -423,8 +423,8 @@ fn each_member_of_a_volume_has_its_capacity() {
     let members = storage.member_paths();
     let paths: Vec<String> = names.map(|name| format!("/dev/{name}")).collect();
     // On a machine that is busy, a reason is as true as a capacity.
-    let is_told = paths.is_empty() && limits.no_capacity.is_some();
-    assert!(is_told || paths == members, "{limits:?}");
+    let is_reported = paths.is_empty() && limits.no_capacity.is_some();
+    assert!(is_reported || paths == members, "{limits:?}");
     // The stripe gives both alike.
     if let [a, b] = &limits.capacities[..] {
         for [a, b] in [[a.read_per_s, b.read_per_s], [a.write_per_s, b.write_per_s]] {

@@ -4,7 +4,7 @@ use crate::driver::Found;
 use crate::host::Host;
 use dyno_engine::run::consumption::WorkMeter;
 use dyno_record::model::Environment;
-use dyno_record::tail::{Course, Judgement};
+use dyno_record::tail::{Judgement, Timeline};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,7 +55,7 @@ pub struct Bench<'a> {
     /// Whether drivers ask for each heartbeat, in place of having the server stream them.
     pub polls_heartbeats: bool,
     /// Says whether the latency of a producer grows, and why: measuring leaves that to the analysis.
-    pub judge: fn(&Course) -> Judgement,
+    pub judge: fn(&Timeline) -> Judgement,
     /// Asked now and then: whether it shall end, and keep what was measured until then.
     pub interrupted: &'a dyn Fn() -> bool,
 }

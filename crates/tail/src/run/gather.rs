@@ -2,7 +2,6 @@
 
 use super::bench::Bench;
 use super::member::{Hosts, Member, Role, STOP_LIMIT, schedule_path};
-use crate::course::{Asked, course};
 use crate::driver::Driver;
 use crate::error::TailError;
 use crate::host::{Correction, Host};
@@ -10,6 +9,7 @@ use crate::messages::{Consumed, Produced};
 use crate::process::Ending;
 use crate::stamps::{Reader, Received, Sent};
 use crate::tables::Receipts;
+use crate::timeline::{Asked, timeline};
 use crate::{split, sums, tables};
 use dyno_record::tail::{
     ConsumerRecord, ConsumerSum, DriverRecord, HostClock, Measured, ProducerRecord, ProducerSum,
@@ -146,7 +146,7 @@ pub(super) fn gather(
         .zip(&endings)
         .enumerate();
     let records = records.map(|(number, ((member, sum), ending))| {
-        let course = course(
+        let timeline = timeline(
             &produced,
             number,
             had.first(),
@@ -157,8 +157,8 @@ pub(super) fn gather(
             sum,
             failure: ending.failure(),
             split: split::of_producer(&produced[number], settings.points),
-            verdict: (bench.judge)(&course),
-            course,
+            verdict: (bench.judge)(&timeline),
+            timeline,
             resources: member.resources(),
         }
     });

@@ -45,7 +45,7 @@ for place in places:
         });
         within.count()
     };
-    assert_all_but_untold(&everything, requests(&reads[..50]), 50);
+    assert_all_but_unreported(&everything, requests(&reads[..50]), 50);
     assert_eq!(requests(&reads[50..]), 0);
     let first = everything
         .block
@@ -60,7 +60,7 @@ for place in places:
 /// Below a sandbox the kernel does not report the end of requests that is an interrupt of the sandbox's own threads. What is
 /// missing then is counted, and is one or two of many.
 #[track_caller]
-fn assert_all_but_untold(everything: &Everything, seen: usize, made: usize) {
+fn assert_all_but_unreported(everything: &Everything, seen: usize, made: usize) {
     let missing = made as u64 - seen as u64;
     let counted = everything.traced.unended_requests;
     assert!(
@@ -216,7 +216,7 @@ for i in range(12):
         .filter(|request| request.device as usize == place)
         .filter(|request| request.process == reads[0].process)
         .collect();
-    assert_all_but_untold(&everything, requests.len(), 12);
+    assert_all_but_unreported(&everything, requests.len(), 12);
     let device_ns: u64 = requests.iter().map(|request| request.device_ns).sum();
     let call_ns: u64 = reads.iter().map(|call| call.latency_ns).sum();
     let mean_ms = device_ns as f64 / requests.len() as f64 / 1e6;

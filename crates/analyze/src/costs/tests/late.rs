@@ -51,13 +51,13 @@ fn late_readings_are_scaled_and_the_truth_lies_in_the_interval() {
                 "{late_s} {later_s}: {figure:?}"
             );
             // It is no wider than what was missed or held in addition.
-            let doubt = (late_s + later_s) / 20.0 + 0.005;
+            let caveat = (late_s + later_s) / 20.0 + 0.005;
             assert!(
-                low > truth * (1.0 - 1.3 * doubt),
+                low > truth * (1.0 - 1.3 * caveat),
                 "{late_s} {later_s}: {figure:?}"
             );
             assert!(
-                high < truth * (1.0 + 1.3 * doubt),
+                high < truth * (1.0 + 1.3 * caveat),
                 "{late_s} {later_s}: {figure:?}"
             );
         }

@@ -144,14 +144,14 @@ fn disks_without_bound(experiment: &Experiment, answer: &AbAnswer) -> Vec<Findin
         let runs: Vec<&Figures> = pairs.iter().map(|pair| pair[side]).collect();
         let limits = disk_limits_of(&runs).filter(|_| knows_server(&of_runs(&runs)));
         let at = statement!("in-runs-of-side", side = label);
-        let Some(told) = disks::without_bound(limits.as_ref(), &at) else {
+        let Some(reported) = disks::without_bound(limits.as_ref(), &at) else {
             continue;
         };
         match found.last_mut() {
-            Some(before) if before.statement == told.statement => {
-                before.evidence.extend(told.evidence);
+            Some(before) if before.statement == reported.statement => {
+                before.evidence.extend(reported.evidence);
             }
-            _ => found.push(told),
+            _ => found.push(reported),
         }
     }
     found

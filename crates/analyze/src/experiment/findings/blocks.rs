@@ -50,22 +50,22 @@ pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding
 
 /// What holds for one block says which; what both say is said once.
 fn together(of_blocks: &[(&SweepAnswer, Vec<Finding>)]) -> Vec<Finding> {
-    let mut told: Vec<Finding> = Vec::new();
+    let mut reported: Vec<Finding> = Vec::new();
     for (answer, found) in of_blocks {
         for one in found {
             let has_it = |(_, other): &(&SweepAnswer, Vec<Finding>)| other.contains(one);
             let is_common = of_blocks.len() > 1 && of_blocks.iter().all(has_it);
             if !is_common {
-                told.push(Finding {
+                reported.push(Finding {
                     statement: of_block(answer, &one.statement),
                     ..one.clone()
                 });
-            } else if !told.contains(one) {
-                told.push(one.clone());
+            } else if !reported.contains(one) {
+                reported.push(one.clone());
             }
         }
     }
-    told
+    reported
 }
 
 fn of_block(answer: &SweepAnswer, said: &Statement) -> Statement {

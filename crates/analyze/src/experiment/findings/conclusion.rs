@@ -20,7 +20,7 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
     let cause = verdict.causes.first().map(|first| first.cause);
     let short = short_by(cause);
     let mut agrees = false;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for mut finding in findings {
         match finding.statement.code.as_str() {
             "bottleneck" => {
@@ -47,9 +47,9 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
             "more-clients-could-raise" if is_exhausted(cause) => continue,
             _ => {}
         }
-        told.push(finding);
+        reported.push(finding);
     }
-    told
+    reported
 }
 
 /// Whether a cause is that something was used up or in the way.
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    fn told(name: &str, verdict: &Verdict) -> Vec<String> {
+    fn reported(name: &str, verdict: &Verdict) -> Vec<String> {
         let resource = statement!("resource", name = name);
         let evidence = || vec![statement!("busy")];
         let findings = vec![
@@ -160,26 +160,26 @@ mod tests {
 
     #[test]
     fn a_finding_that_agrees_with_the_verdict_stays() {
-        let shared = told(SHARED_CPUS, &verdict(&[Cause::SharedCpu]));
+        let shared = reported(SHARED_CPUS, &verdict(&[Cause::SharedCpu]));
         assert_eq!(shared, ["bottleneck", "more-cpus", "two-machines"]);
-        let server = told("server CPU", &verdict(&[Cause::ServerCpu]));
+        let server = reported("server CPU", &verdict(&[Cause::ServerCpu]));
         assert_eq!(server, ["bottleneck", "more-cpus", "two-machines"]);
         for elsewhere in ["all CPUs of the server's machine", "server CPU of db1"] {
-            assert_eq!(told(elsewhere, &verdict(&[Cause::ServerCpu])), server);
+            assert_eq!(reported(elsewhere, &verdict(&[Cause::ServerCpu])), server);
         }
-        let whole = told("all CPUs of the machine", &verdict(&[Cause::ServerCpu]));
+        let whole = reported("all CPUs of the machine", &verdict(&[Cause::ServerCpu]));
         assert_eq!(whole, ["bottleneck (beside)", "two-machines"]);
     }
 
     #[test]
     fn finding_with_another_cause_becomes_a_figure_beside_it() {
-        let shared = told(SHARED_CPUS, &verdict(&[Cause::ServerCpu]));
+        let shared = reported(SHARED_CPUS, &verdict(&[Cause::ServerCpu]));
         assert_eq!(shared, ["bottleneck (beside)", "two-machines"]);
-        let disk = told("server CPU", &verdict(&[Cause::DiskOperations]));
+        let disk = reported("server CPU", &verdict(&[Cause::DiskOperations]));
         assert_eq!(disk, ["bottleneck (beside)"]);
-        let nothing = told("server CPU", &verdict(&[]));
+        let nothing = reported("server CPU", &verdict(&[]));
         assert_eq!(nothing, ["bottleneck (beside)", "more-clients-could-raise"]);
-        let clients = told("disk", &verdict(&[Cause::TooFewClients]));
+        let clients = reported("disk", &verdict(&[Cause::TooFewClients]));
         assert_eq!(clients, ["bottleneck (beside)", "more-clients-could-raise"]);
     }
 
@@ -202,7 +202,7 @@ mod tests {
     fn missing_verdict_changes_no_findings() {
         let mut none = verdict(&[]);
         none.headline = statement!("too-short-for-verdict");
-        assert_eq!(told("disk", &none).len(), 4);
-        assert!(!told("disk", &none)[0].contains("beside"));
+        assert_eq!(reported("disk", &none).len(), 4);
+        assert!(!reported("disk", &none)[0].contains("beside"));
     }
 }

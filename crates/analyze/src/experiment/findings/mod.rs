@@ -53,7 +53,7 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
     if !matches!(answer, Answer::Sweep(_) | Answer::Blocks(_)) {
         found.extend(runs::all(experiment, answer));
     }
-    found.extend(opportunities::of_doubts(&experiment.caveats));
+    found.extend(opportunities::of_caveats(&experiment.caveats));
     found
 }
 

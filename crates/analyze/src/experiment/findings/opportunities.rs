@@ -2,7 +2,7 @@
 
 use super::disks::IDLE_RATIO;
 use super::saturation;
-use super::view::{View, busy_of, doubts, servers_of};
+use super::view::{View, busy_of, servers_of, statements_of};
 use crate::experiment::figures::resource_name;
 use crate::experiment::queueing::is_missed;
 use crate::values::{percent, rate, times, us_of};
@@ -30,7 +30,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
 }
 
 /// What the doubts of the runs suggest, whatever was asked.
-pub(super) fn of_doubts(caveats: &[Caveat]) -> Vec<Finding> {
+pub(super) fn of_caveats(caveats: &[Caveat]) -> Vec<Finding> {
     let mut found = conditions(caveats);
     found.extend(machine_settings(caveats));
     found
@@ -112,8 +112,8 @@ fn conditions(caveats: &[Caveat]) -> Vec<Finding> {
     suggested
         .iter()
         .flat_map(|(kind, code)| {
-            let doubts = doubts(caveats, *kind).into_iter();
-            doubts.map(|doubt| Finding::opportunity(statement!(*code), vec![doubt]))
+            let caveats = statements_of(caveats, *kind).into_iter();
+            caveats.map(|caveat| Finding::opportunity(statement!(*code), vec![caveat]))
         })
         .collect()
 }
@@ -122,9 +122,9 @@ fn conditions(caveats: &[Caveat]) -> Vec<Finding> {
 fn machine_settings(caveats: &[Caveat]) -> Vec<Finding> {
     [CaveatKind::MachineSetting, CaveatKind::CpuFrequency]
         .into_iter()
-        .flat_map(|kind| doubts(caveats, kind))
-        .map(|doubt| {
-            let evidence = vec![statement!("doubt-with-advice", doubt = doubt)];
+        .flat_map(|kind| statements_of(caveats, kind))
+        .map(|caveat| {
+            let evidence = vec![statement!("caveat-with-advice", caveat = caveat)];
             Finding::opportunity(statement!("machine-setting-disturbs"), evidence)
         })
         .collect()

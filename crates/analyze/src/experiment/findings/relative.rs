@@ -38,7 +38,7 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     let ratio = Number::estimate(&decision.ratio, Unit::Plain);
     let code = match explanation {
         Some(_) => "level-differs",
-        None => "level-not-told-apart",
+        None => "level-indistinct",
     };
     let said = statement!(
         code,

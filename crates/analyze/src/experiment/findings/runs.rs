@@ -1,6 +1,6 @@
 //! Doubts of single runs, for experiments whose runs are not levels of a sweep.
 
-use super::view::doubts;
+use super::view::statements_of;
 use super::watched::{self, Asked};
 use crate::values::percent;
 use dyno_record::experiment::{Answer, Experiment, Figures, Finding, Point, TuneOptions};
@@ -16,16 +16,16 @@ pub(super) fn all(experiment: &Experiment, answer: &Answer) -> Vec<Finding> {
     let unsteady = |run: &Figures| (run.steady == Some(false)).then_some(None);
     let (bound, steady) = (CaveatKind::GeneratorBottleneck, CaveatKind::NotSteady);
     let rules = [
-        told(experiment, "runs-generator-bound", bound, generator),
-        told(experiment, "runs-with-failures", CaveatKind::Errors, failed),
-        told(experiment, "runs-unsteady", steady, unsteady),
+        reported(experiment, "runs-generator-bound", bound, generator),
+        reported(experiment, "runs-with-failures", CaveatKind::Errors, failed),
+        reported(experiment, "runs-unsteady", steady, unsteady),
         not_watched(experiment, answer),
     ];
     rules.into_iter().flatten().collect()
 }
 
 /// A warning about the runs of which something holds, with a share where there is one, and with their doubts of that kind.
-fn told(
+fn reported(
     experiment: &Experiment,
     code: &str,
     kind: CaveatKind,
@@ -42,7 +42,7 @@ fn told(
     (!those.is_empty()).then(|| {
         let said = statement!(code, runs = those.len(), all = all);
         let mut evidence = vec![statement!("happened-in-runs", runs = those)];
-        evidence.extend(doubts(&experiment.caveats, kind));
+        evidence.extend(statements_of(&experiment.caveats, kind));
         Finding::warning(said, evidence)
     })
 }

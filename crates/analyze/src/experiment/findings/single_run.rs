@@ -6,7 +6,7 @@ use super::laws::{LAWS, is_bound, meaning, name};
 use super::opportunities;
 use super::saturation::{self, AtRate};
 use super::trust::{OTHERS_RATIO, WIDE_RATIO};
-use super::view::{busy, demand as needed, doubts, subject};
+use super::view::{busy, demand as needed, statements_of, subject};
 use super::watched::{self, OF_LEVELS};
 use crate::experiment::figures::{means_of_whole_phase_us, resource_name};
 use crate::experiment::queueing::is_sustained;
@@ -149,7 +149,7 @@ fn result(view: &View<'_>) -> Finding {
 
 /// The client was the limit: the rate says nothing about the server.
 fn generator_bound(view: &View<'_>) -> Option<Finding> {
-    let mut evidence = doubts(&view.document.caveats, CaveatKind::GeneratorBottleneck);
+    let mut evidence = statements_of(&view.document.caveats, CaveatKind::GeneratorBottleneck);
     if evidence.is_empty() {
         return None;
     }
@@ -341,7 +341,7 @@ fn other_processes(view: &View<'_>) -> Option<Finding> {
 
 fn unsteady(view: &View<'_>) -> Option<Finding> {
     (view.figures.steady == Some(false)).then(|| {
-        let mut evidence = doubts(&view.document.caveats, CaveatKind::NotSteady);
+        let mut evidence = statements_of(&view.document.caveats, CaveatKind::NotSteady);
         if evidence.is_empty() {
             let windows = view.analysis.windows;
             evidence.push(statement!("rate-drifted", windows = windows));

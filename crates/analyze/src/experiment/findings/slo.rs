@@ -32,11 +32,11 @@ fn objective(answer: &SloAnswer) -> Statement {
     });
     let limits: Vec<Statement> = responses.collect();
     let failed = answer.objectives.failed_ratio;
-    let is_told = limits.is_empty() || failed > 0.0;
+    let is_reported = limits.is_empty() || failed > 0.0;
     statement!(
         "objective",
         responses = limits,
-        failed = is_told.then(|| percent(failed))
+        failed = is_reported.then(|| percent(failed))
     )
 }
 

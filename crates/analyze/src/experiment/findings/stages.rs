@@ -6,7 +6,7 @@ use dyno_record::experiment::Finding;
 
 /// The rules of a sweep in the order in which they are told.
 pub(super) const STAGES: [fn(&View<'_>) -> Vec<Finding>; 4] =
-    [alarms, facts, doubts, opportunities::all];
+    [alarms, facts, caveats, opportunities::all];
 
 /// What makes a sweep worthless.
 fn alarms(view: &View<'_>) -> Vec<Finding> {
@@ -41,7 +41,7 @@ fn facts(view: &View<'_>) -> Vec<Finding> {
 }
 
 /// What limits its reach.
-fn doubts(view: &View<'_>) -> Vec<Finding> {
+fn caveats(view: &View<'_>) -> Vec<Finding> {
     let rules = [
         trust::dropped_arrivals(view),
         trust::other_processes(view),

@@ -8,7 +8,7 @@ use crate::laws::demand::demand;
 use crate::resampling::Resampling;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::IntervalSample;
-use crate::values::told;
+use crate::values::reported;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::FindingKind;
 use dyno_record::experiment::{
@@ -348,7 +348,7 @@ fn load_dependent_demand_is_reported_and_breaks_no_law() {
     let experiment = of((CLIENTS, &["1", "4", "8"]));
     let found = the(&experiment, "demand-varies");
     assert_eq!(
-        told(&found.evidence),
+        reported(&found.evidence),
         [
             "demand-at-level (at: with-clients (clients: [1]), best: with-clients (clients: [8]), best_demand: 80.0 µs, \
              demand: 160 µs, difference: 100 %, resource: resource (name: server CPU))"
@@ -429,7 +429,7 @@ fn waiting_begins_where_the_asymptotes_meet() {
         "operations-wait-beyond (clients: 2.50 in 2.44 to 2.56, is_certain: true)"
     );
     assert_eq!(
-        told(&found.evidence),
+        reported(&found.evidence),
         [
             "lone-operation (clients: 2.50, each: 50.0 µs, lone: 125 µs, resource: resource (name: CPUs of server and client))",
             "response-times-beyond (at: with-clients (clients: [4]), growth: 1.8, mean: 222 µs)"
@@ -440,7 +440,7 @@ fn waiting_begins_where_the_asymptotes_meet() {
 #[test]
 fn knee_is_placed_or_reported_as_outside() {
     let mut experiment = clients();
-    let mut told = |knee| {
+    let mut reported = |knee| {
         answer(&mut experiment).knee = Some(knee);
         the(&experiment, "knee").statement.to_string()
     };
@@ -451,11 +451,11 @@ fn knee_is_placed_or_reported_as_outside() {
         rate_per_s: 16_500.0,
         response_s: 190e-6,
     };
-    assert!(told(found).starts_with("knee (is_rate: false, load: 3.21)"));
+    assert!(reported(found).starts_with("knee (is_rate: false, load: 3.21)"));
     let above = Knee::AboveMeasured { highest_load: 16.0 };
-    assert_eq!(told(above), "knee-above (is_rate: false, load: 16)");
+    assert_eq!(reported(above), "knee-above (is_rate: false, load: 16)");
     let below = Knee::BelowMeasured { lowest_load: 1.0 };
-    assert!(told(below).starts_with("knee-below"));
+    assert!(reported(below).starts_with("knee-below"));
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn scalability_law_states_where_it_extrapolates() {
     let found = the(&experiment, "no-scalability-law");
     assert_eq!(found.kind, FindingKind::Warning);
     assert_eq!(
-        told(&found.evidence),
+        reported(&found.evidence),
         ["no-scalability-law-because (levels: 5, problem: usl-no-solution)"]
     );
 }
@@ -581,7 +581,7 @@ fn errors_drops_and_drifts_are_reported_with_their_levels() {
     let level = &mut answer(&mut experiment).levels[3];
     (level.failed_ratio, level.dropped_ratio, level.unsteady) = (0.02, 0.3, true);
     assert_eq!(
-        told(&the(&experiment, "failed-at-levels").evidence),
+        reported(&the(&experiment, "failed-at-levels").evidence),
         ["failed-share (at: at-offered-rates (rates: [30,000/s]), share: 2.0 %)"]
     );
     assert!(
@@ -607,7 +607,7 @@ fn rate_with_a_wide_or_missing_interval_is_reported() {
         "{found:?}"
     );
     assert_eq!(
-        told(&found.evidence),
+        reported(&found.evidence),
         [
             "intervals-of-rates (intervals: [interval-of-rate (at: with-clients (clients: [1]), is_known: true, rate: 8,000/s in 5,600/s to 10,400/s), \
              no-interval-of-rates (at: with-clients (clients: [2]), rates: [14,000/s])])"
@@ -630,7 +630,7 @@ fn other_processes_on_the_machine_are_reported() {
         "{found:?}"
     );
     let busy = "cpus-busy-for-others (all: 1.90, at: with-clients (clients: [1]), client: 0.160, cpus: 2, others: 1.10, server: 0.640)";
-    assert_eq!(told(&found.evidence), [busy]);
+    assert_eq!(reported(&found.evidence), [busy]);
 }
 
 #[test]
@@ -683,7 +683,7 @@ fn interrupted_experiment_states_how_much_was_done() {
         "experiment-not-complete (all: 5, done: 4)"
     );
     assert_eq!(
-        told(&first.evidence),
+        reported(&first.evidence),
         ["experiment-ended-early (reason: interrupted by a signal)"]
     );
 }
@@ -737,16 +737,16 @@ fn doubts_of_the_runs_become_opportunities_with_their_words() {
         caveat(CaveatKind::MachineSetting, "readahead is 8 MiB"),
     ];
     assert_eq!(
-        told(&the(&experiment, "compare-with-durable-writes").evidence),
+        reported(&the(&experiment, "compare-with-durable-writes").evidence),
         ["recorded (hint: sudo this, text: acknowledged before the journal)"]
     );
     assert_eq!(
-        told(&the(&experiment, "try-larger-data").evidence),
+        reported(&the(&experiment, "try-larger-data").evidence),
         ["recorded (hint: sudo this, text: 22 MiB fit into 4 GiB)"]
     );
     assert_eq!(
-        told(&the(&experiment, "machine-setting-disturbs").evidence),
-        ["doubt-with-advice (doubt: recorded (hint: sudo this, text: readahead is 8 MiB))"]
+        reported(&the(&experiment, "machine-setting-disturbs").evidence),
+        ["caveat-with-advice (doubt: recorded (hint: sudo this, text: readahead is 8 MiB))"]
     );
 }
 

@@ -1,6 +1,6 @@
 //! How far the answer can be trusted.
 
-use super::view::{View, busy_of, doubts, servers_of};
+use super::view::{View, busy_of, servers_of, statements_of};
 use super::watched::{self, OF_LEVELS};
 use crate::experiment::stations::knows_server;
 use crate::values::{number, percent, rate, rate_of};
@@ -27,7 +27,7 @@ pub(super) fn generator_bound(view: &View<'_>) -> Option<Finding> {
         at = view.at_all(&levels),
         includes_best = includes_best
     );
-    let mut evidence = doubts(&view.experiment.caveats, CaveatKind::GeneratorBottleneck);
+    let mut evidence = statements_of(&view.experiment.caveats, CaveatKind::GeneratorBottleneck);
     evidence.extend(levels.iter().map(|level| {
         statement!(
             "client-too-busy-at-rate",
@@ -140,7 +140,7 @@ pub(super) fn unsteady(view: &View<'_>) -> Option<Finding> {
             .map(|point| point.directory.clone())
             .collect()
     };
-    let mut evidence = doubts(&view.experiment.caveats, CaveatKind::NotSteady);
+    let mut evidence = statements_of(&view.experiment.caveats, CaveatKind::NotSteady);
     evidence.extend(levels.iter().map(|level| {
         statement!(
             "rate-drifted-in-runs",

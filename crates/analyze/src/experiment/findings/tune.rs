@@ -169,8 +169,8 @@ fn harmful(answer: &TuneAnswer) -> Option<Finding> {
         .collect();
     (!harmful.is_empty()).then(|| {
         let said = statement!("tune-harmful-settings", trials = harmful.len());
-        let told = harmful.into_iter().take(MOST_HARMFUL);
-        Finding::warning(said, told.collect())
+        let reported = harmful.into_iter().take(MOST_HARMFUL);
+        Finding::warning(said, reported.collect())
     })
 }
 
@@ -183,9 +183,9 @@ fn refused(answer: &TuneAnswer) -> Option<Finding> {
         .collect();
     (!reasons.is_empty()).then(|| {
         let said = statement!("tune-refused-settings", trials = refused.count());
-        let told = reasons.into_iter().take(MOST_HARMFUL);
-        let told = told.map(|reason| statement!("tune-refused", reason = reason));
-        Finding::found(said, told.collect())
+        let reported = reasons.into_iter().take(MOST_HARMFUL);
+        let reported = reported.map(|reason| statement!("tune-refused", reason = reason));
+        Finding::found(said, reported.collect())
     })
 }
 

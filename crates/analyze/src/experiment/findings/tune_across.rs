@@ -49,7 +49,7 @@ fn dependence(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Findin
                 statement!("tune-across-nothing", visible = visible),
                 noise.collect(),
             ),
-            Dependence::NotTold => {
+            Dependence::Undecided => {
                 let said = statement!("tune-across-nothing-proven", visible = visible);
                 Finding::warning(said, noise.collect())
             }
@@ -83,8 +83,8 @@ fn dependence(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Findin
             let said = statement!("tune-across-depends");
             Some(Finding::found(said, worst.chain(harm).collect()))
         }
-        Dependence::NotTold => {
-            let said = statement!("tune-across-not-told", visible = visible);
+        Dependence::Undecided => {
+            let said = statement!("tune-across-undecided", visible = visible);
             let evidence: Vec<Statement> = worst.collect();
             (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
         }

@@ -150,8 +150,8 @@ pub(super) fn busy(at: Statement, busy_ratio: &BTreeMap<String, f64>) -> Stateme
     statement!("busy", at = at, resources = resources)
 }
 
-/// What the doubts of a kind say.
-pub(super) fn doubts(caveats: &[Caveat], kind: CaveatKind) -> Vec<Statement> {
+/// Statements of the caveats of a kind.
+pub(super) fn statements_of(caveats: &[Caveat], kind: CaveatKind) -> Vec<Statement> {
     let of_kind = caveats.iter().filter(|caveat| caveat.kind == kind);
     of_kind.map(|caveat| caveat.statement.clone()).collect()
 }

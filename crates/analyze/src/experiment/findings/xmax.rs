@@ -26,10 +26,10 @@ pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
 
 /// A disk that may limit before the resource that is said to saturate first.
 fn disk_without_bound(answer: &XmaxAnswer) -> Option<Finding> {
-    let is_told = answer.bottleneck.is_some() && answer.generator_bound.is_empty();
+    let is_reported = answer.bottleneck.is_some() && answer.generator_bound.is_empty();
     let clients = exact(f64::from(answer.search.clients));
     let at = statement!("with-clients", clients = vec![clients]);
-    disks::without_bound(answer.disk.as_ref().filter(|_| is_told), &at)
+    disks::without_bound(answer.disk.as_ref().filter(|_| is_reported), &at)
 }
 
 /// The client was the limit: there is no X_max then.

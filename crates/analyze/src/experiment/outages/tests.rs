@@ -1,7 +1,7 @@
 use super::*;
 use crate::verdict::CauseFinding;
 use dyno_record::model::{Environment, ServerRecord};
-use dyno_testkit::findings::{Told, case};
+use dyno_testkit::findings::{Reported, case};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn document(events: &[(f64, Event)]) -> RunDocument {
 }
 
 /// The finding of an outage is for times without success, and has what was measured.
-pub(in crate::experiment) fn check(told: &mut Told) {
+pub(in crate::experiment) fn check(reported: &mut Reported) {
     let rule = |(document, windows): &(RunDocument, Vec<IntervalTotals>)| {
         let all = outages(document, windows, &[]);
         with_outages(document, &all, Vec::new(), None).0
@@ -50,11 +50,11 @@ pub(in crate::experiment) fn check(told: &mut Told) {
             windows.iter_mut().for_each(|window| window.succeeded = 500);
         },
     );
-    told.check(rule, vec![failed]);
+    reported.check(rule, vec![failed]);
     let found = outages(&document(&[]), &windows(GAP), &[]);
     found
         .iter()
-        .for_each(|one| told.hear(&one.statement("outage-verdict")));
+        .for_each(|one| reported.hear(&one.statement("outage-verdict")));
 }
 
 const GAP: [u64; 10] = [500, 500, 500, 0, 0, 0, 900, 500, 500, 500];
@@ -76,14 +76,14 @@ fn a_gap_without_success_is_an_outage_with_its_times() {
 
 #[test]
 fn hundredths_of_a_second_show_where_an_outage_begins_and_ends() {
-    let point = |place: u32| FinePoint {
+    let point = |place: u32| SubSecondPoint {
         start_s: 20.0 + f64::from(place) / 100.0,
         ended: 5,
         failed: u64::from(place > 240 && place < 655) * 5,
         response_sum_us: 5_000.0,
     };
-    let fine: Vec<FinePoint> = (0..1_000).map(point).collect();
-    let found = outages(&document(&[]), &windows(GAP), &fine);
+    let sub_second: Vec<SubSecondPoint> = (0..1_000).map(point).collect();
+    let found = outages(&document(&[]), &windows(GAP), &sub_second);
     let [one] = found.as_slice() else {
         panic!("{found:?}")
     };
@@ -213,13 +213,13 @@ fn gap_in_a_point_of_several_windows_is_found() {
 fn sub_second_points_that_end_in_a_window_are_not_an_outage() {
     let mut windows = windows([500; 10]);
     windows[9].duration_s = 7.0;
-    let point = |place: u32| FinePoint {
+    let point = |place: u32| SubSecondPoint {
         start_s: 20.0 + f64::from(place) / 100.0,
         ended: 5,
-        ..FinePoint::default()
+        ..SubSecondPoint::default()
     };
-    let fine: Vec<FinePoint> = (0..1_200).map(point).collect();
-    assert_eq!(outages(&document(&[]), &windows, &fine), []);
+    let sub_second: Vec<SubSecondPoint> = (0..1_200).map(point).collect();
+    assert_eq!(outages(&document(&[]), &windows, &sub_second), []);
 }
 
 #[test]

@@ -207,10 +207,10 @@ fn bottleneck_bounds_the_rate_and_gets_matching_advice() {
     assert_eq!(bottleneck.demand.name, "server CPU");
     assert!((bottleneck.bound_per_s / (2.0 / 48e-6) - 1.0).abs() < 1e-6);
     assert!((bottleneck.reached_ratio - 0.935).abs() < 0.001);
-    let told = texts(&found, FindingKind::Finding);
+    let reported = texts(&found, FindingKind::Finding);
     let expected = "bottleneck (bound: 41,700/s, demand: 48.0 µs, is_highest_rate: false, is_near: true, rate: 38,900/s, \
                     resource: resource (name: server CPU), share: 93 %, units: cpus (number: 2))";
-    let sentence = told.iter().find(|text| text.contains("bottleneck"));
+    let sentence = reported.iter().find(|text| text.contains("bottleneck"));
     assert_eq!(sentence.map(String::as_str), Some(expected));
     let could = texts(&found, FindingKind::Opportunity);
     assert!(could[0].starts_with("more-cpus"), "{could:?}");
@@ -242,9 +242,9 @@ fn all_laws_of_a_sound_run_hold() {
     let without_waits = "laws: [law.little, law.forced_flow, law.rate_bound], number: 3";
     for (run, laws) in [(usual(), without_waits), (thinking(), all)] {
         let found = analysis(&run);
-        let told = texts(&found, FindingKind::Finding).join("\n");
+        let reported = texts(&found, FindingKind::Finding).join("\n");
         let expected = format!("laws-hold-in-run ({laws})");
-        assert!(told.contains(&expected), "{told}");
+        assert!(reported.contains(&expected), "{reported}");
         assert!(texts(&found, FindingKind::Warning).is_empty());
     }
 }
@@ -374,12 +374,12 @@ fn unachieved_rate_and_waits_before_the_send_are_reported() {
     let operation = phase.operations.get_mut("read").unwrap();
     operation.service_time_us.mean = 100.0;
     let found = analysis(&(document, responses));
-    let told = texts(&found, FindingKind::Finding).join("\n");
+    let reported = texts(&found, FindingKind::Finding).join("\n");
     assert!(
-        told.contains("bench-did-not-keep-up (offered: 60,000/s, share: 65 %)"),
-        "{told}"
+        reported.contains("bench-did-not-keep-up (offered: 60,000/s, share: 65 %)"),
+        "{reported}"
     );
-    assert!(told.contains("wait-before-send"), "{told}");
+    assert!(reported.contains("wait-before-send"), "{reported}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::experiment::findings::findings;
-use crate::values::told;
+use crate::values::reported;
 use dyno_record::experiment::{
     Answer, Axis, BASE, FindingKind, Point, SCHEMA_VERSION, Verb, WORKLOAD,
 };
@@ -259,24 +259,30 @@ fn workload_is_relative_to_its_base_and_largest_change_is_named() {
     assert_eq!(pairs, [(1, 0), (3, 2)]);
     let ratio = relative.levels[0].comparisons[0].ratio.value;
     assert!((ratio - 0.5).abs() < 0.001, "{ratio}");
-    let told = texts(&experiment);
-    assert!(told[0].starts_with("suite-changed (all: 2"), "{told:?}");
+    let reported = texts(&experiment);
+    assert!(
+        reported[0].starts_with("suite-changed (all: 2"),
+        "{reported:?}"
+    );
     let most =
         "most: row-changed-most (ratio: 0.500 in 0.500 to 0.501, row: workload-row (workload: a)";
-    assert!(told[0].contains(most), "{told:?}");
+    assert!(reported[0].contains(most), "{reported:?}");
     assert!(
-        told[0].contains("slower: 2, than: with-settings"),
-        "{told:?}"
+        reported[0].contains("slower: 2, than: with-settings"),
+        "{reported:?}"
     );
-    assert!(told[0].contains("is_of_one_run: true"), "{told:?}");
+    assert!(reported[0].contains("is_of_one_run: true"), "{reported:?}");
     // With the first setting c is the faster one.
     assert!(
-        told[1].contains(
+        reported[1].contains(
             "fastest: workload-row (settings: [`server.topology=standalone`], workload: c)"
         ),
-        "{told:?}"
+        "{reported:?}"
     );
-    assert!(told[2].starts_with("smallest-share-below"), "{told:?}");
+    assert!(
+        reported[2].starts_with("smallest-share-below"),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -284,14 +290,17 @@ fn incomparable_rows_are_named_and_the_others_are_reported() {
     let mut experiment = on_two_topologies([1_000, 2_000, 500, 1_950]);
     let relative = of(&mut experiment).relative.as_mut().unwrap();
     relative.levels[1].comparisons.clear();
-    let told = texts(&experiment);
-    assert!(told[0].starts_with("suite-changed (all: 1"), "{told:?}");
+    let reported = texts(&experiment);
     assert!(
-        told[1].starts_with(
+        reported[0].starts_with("suite-changed (all: 1"),
+        "{reported:?}"
+    );
+    assert!(
+        reported[1].starts_with(
             "level-not-compared (at: for-rows (rows: [workload-row (settings: \
              [`server.topology=replica-set=3`], workload: c)])"
         ),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
@@ -312,10 +321,10 @@ fn indistinguishable_workloads_are_not_ordered() {
     };
     let answer = found(&experiment, vec![noisy(1), noisy(2)]);
     experiment.answer = Some(Answer::Suite(Box::new(answer)));
-    let told = texts(&experiment);
+    let reported = texts(&experiment);
     assert!(
-        told.iter().all(|one| !one.starts_with("fastest")),
-        "{told:?}"
+        reported.iter().all(|one| !one.starts_with("fastest")),
+        "{reported:?}"
     );
 }
 
@@ -333,7 +342,7 @@ fn settings_without_a_certain_effect_are_a_warning() {
         ("suite-changed", FindingKind::Warning)
     );
     assert!(!first.statement.values.contains_key("most"));
-    assert!(told(&first.evidence)[0].starts_with("row-times-that-of-base"));
+    assert!(reported(&first.evidence)[0].starts_with("row-times-that-of-base"));
 }
 
 #[test]

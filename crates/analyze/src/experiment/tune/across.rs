@@ -7,7 +7,7 @@
 
 use super::under_way::UnderWay;
 use super::{
-    CONFIDENCE_RATIO, LEAST_PAIRS, RunOutcome, TuneCourse, TuneNext, budget, visible_beyond,
+    CONFIDENCE_RATIO, LEAST_PAIRS, RunOutcome, TuneNext, TuneProgress, budget, visible_beyond,
 };
 use crate::search::tuning::space::Setting;
 use crate::search::tuning::{Comparison, Outcome, TuningResult, TuningStep};
@@ -33,8 +33,8 @@ type Row<'a> = (&'a Named, &'static [TunePurpose]);
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct AcrossCourse {
-    searches: Vec<(String, TuneCourse)>,
+pub struct AcrossProgress {
+    searches: Vec<(String, TuneProgress)>,
     /// Place of the next run in the experiment.
     place: usize,
 }
@@ -154,55 +154,57 @@ fn are_good(effects: &[Effect], margin: f64) -> bool {
     is_harmless && mean(effects).is_some_and(|mean| low(&mean) > 0.0)
 }
 
-impl AcrossCourse {
+impl AcrossProgress {
     /// Begins after the runs of all workloads with their defaults, in the order of the searches.
-    pub fn new(searches: Vec<(String, TuneCourse)>) -> AcrossCourse {
-        let ends = searches.iter().map(|(_, course)| course.place);
-        AcrossCourse {
+    pub fn new(searches: Vec<(String, TuneProgress)>) -> AcrossProgress {
+        let ends = searches.iter().map(|(_, progress)| progress.place);
+        AcrossProgress {
             place: ends.max().unwrap_or_default(),
             searches,
         }
     }
 
     /// The search that goes on, with the place of its workload; `None` once all are over.
-    pub fn search(&mut self) -> Option<(usize, &mut TuneCourse)> {
+    pub fn search(&mut self) -> Option<(usize, &mut TuneProgress)> {
         let mut searches = self.searches.iter_mut().enumerate();
-        let (workload, (_, course)) = searches.find(|(_, (_, course))| !course.is_over())?;
-        Some((workload, course))
+        let (workload, (_, progress)) = searches.find(|(_, (_, progress))| !progress.is_over())?;
+        Some((workload, progress))
     }
 
     /// What comes next, and the place of the workload that it is of.
     pub fn next_run(&mut self) -> (usize, TuneNext) {
-        let is_searching =
-            |(_, course): &(String, TuneCourse)| course.under_way.is_some() || !course.is_over();
+        let is_searching = |(_, progress): &(String, TuneProgress)| {
+            progress.under_way.is_some() || !progress.is_over()
+        };
         let workload = match self.searches.iter().position(is_searching) {
             Some(workload) => workload,
             None => {
                 let Some(missing) = self.missing() else {
                     return (0, TuneNext::Done);
                 };
-                let (_, course) = &mut self.searches[missing.workload];
-                course.compare(&missing.settings, missing.purpose);
+                let (_, progress) = &mut self.searches[missing.workload];
+                progress.compare(&missing.settings, missing.purpose);
                 missing.workload
             }
         };
         (workload, self.searches[workload].1.next_run())
     }
 
-    /// Takes the end of the run that was next, as [`TuneCourse::take`] does.
+    /// Takes the end of the run that was next, as [`TuneProgress::take`] does.
     ///
     /// # Errors
     /// As there.
     pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<Option<f64>, String> {
         let is_one_of_several = self.searches.len() > 1;
         let mut searches = self.searches.iter_mut();
-        let Some((workload, course)) = searches.find(|(_, course)| course.under_way.is_some())
+        let Some((workload, progress)) =
+            searches.find(|(_, progress)| progress.under_way.is_some())
         else {
             return Ok(None);
         };
-        course.place = self.place;
+        progress.place = self.place;
         self.place += 1;
-        course.take(outcome).map_err(|text| {
+        progress.take(outcome).map_err(|text| {
             if is_one_of_several {
                 format!("workload `{workload}`: {text}")
             } else {
@@ -216,10 +218,10 @@ impl AcrossCourse {
         let searches = self
             .searches
             .iter()
-            .map(|(workload, course)| WorkloadSearch {
+            .map(|(workload, progress)| WorkloadSearch {
                 workload: workload.clone(),
-                options: course.options.clone(),
-                answer: course.answer(),
+                options: progress.options.clone(),
+                answer: progress.answer(),
             });
         let searches: Vec<WorkloadSearch> = searches.collect();
         let winners = self.winners();
@@ -232,7 +234,7 @@ impl AcrossCourse {
             winners: found.collect(),
             for_all: None,
             not_for_all: Vec::new(),
-            dependence: Dependence::NotTold,
+            dependence: Dependence::Undecided,
             same: None,
             visible_ratio: self.visible_ratio(&searches, &winners),
             searches,
@@ -293,7 +295,7 @@ impl AcrossCourse {
     /// What was found for each workload.
     fn winners(&self) -> Vec<Named> {
         let searches = self.searches.iter();
-        searches.map(|(_, course)| course.found()).collect()
+        searches.map(|(_, progress)| progress.found()).collect()
     }
 
     /// What may be good for all workloads, the most promising first: what was found for one of them and does no other harm, and
@@ -312,9 +314,9 @@ impl AcrossCourse {
         });
         let is_new = !together.is_empty() && !changing.contains(&together);
         let expected = || {
-            let gains = self.searches.iter().map(|(_, course)| {
-                let setting = course.setting(&together);
-                course.search.gain(&setting).mean
+            let gains = self.searches.iter().map(|(_, progress)| {
+                let setting = progress.setting(&together);
+                progress.search.gain(&setting).mean
             });
             gains.sum::<f64>() / workloads as f64
         };
@@ -342,12 +344,12 @@ impl AcrossCourse {
         settings: &Named,
         purposes: &[TunePurpose],
     ) -> Option<Effect> {
-        let (_, course) = &self.searches[workload];
-        let own = course.named(&course.setting(settings));
+        let (_, progress) = &self.searches[workload];
+        let own = progress.named(&progress.setting(settings));
         if own.is_empty() {
             return Some(Effect::AsBefore);
         }
-        let (trial, outcome) = course.last(&own, purposes)?;
+        let (trial, outcome) = progress.last(&own, purposes)?;
         Some(match outcome {
             Outcome::Compared(found) => Effect::Compared(*found),
             // What a server refuses is of no use to its workload either; the problem says which it was.
@@ -369,7 +371,7 @@ impl AcrossCourse {
         let mut margins = self.searches.iter();
         margins
             .next()
-            .map_or(0.0, |(_, course)| course.options.margin_ratio.ln_1p())
+            .map_or(0.0, |(_, progress)| progress.options.margin_ratio.ln_1p())
     }
 
     /// Whether settings did harm to a workload, or are certainly worse than its defaults by more than the margin.
@@ -412,17 +414,17 @@ impl AcrossCourse {
         purposes: &[TunePurpose],
     ) -> AcrossSettings {
         let on = |workload: usize| {
-            let (name, course) = &self.searches[workload];
+            let (name, progress) = &self.searches[workload];
             let effect = self.effect(workload, settings, purposes)?;
             let beside_own = self.beside_own(workload, settings, &effect);
             Some(OnWorkload {
                 workload: name.clone(),
-                ratio: effect.comparison().map(|found| figure(course, &found)),
-                beside_own: beside_own.map(|found| figure(course, &found)),
+                ratio: effect.comparison().map(|found| figure(progress, &found)),
+                beside_own: beside_own.map(|found| figure(progress, &found)),
                 pairs: match &effect {
                     Effect::Compared(_) => {
-                        let own = course.named(&course.setting(settings));
-                        let (trial, _) = course.last(&own, purposes)?;
+                        let own = progress.named(&progress.setting(settings));
+                        let (trial, _) = progress.last(&own, purposes)?;
                         trial.pairs().count() as u32
                     }
                     Effect::AsBefore | Effect::Harmful(_) => 0,
@@ -435,8 +437,8 @@ impl AcrossCourse {
         };
         let effects = self.effects(settings, purposes);
         let mean = effects.and_then(|effects| mean(&effects));
-        let (_, course) = &self.searches[0];
-        let set = course
+        let (_, progress) = &self.searches[0];
+        let set = progress
             .knobs
             .iter()
             .filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str())));
@@ -445,15 +447,15 @@ impl AcrossCourse {
             settings: settings.clone(),
             keys: keys_of(set),
             on: (0..self.searches.len()).filter_map(on).collect(),
-            mean_ratio: mean.map(|mean| figure(course, &mean)),
+            mean_ratio: mean.map(|mean| figure(progress, &mean)),
         }
     }
 
     /// How much better settings are for a workload than what was found for it; `None` of these themselves.
     fn beside_own(&self, workload: usize, settings: &Named, effect: &Effect) -> Option<Comparison> {
-        let (_, course) = &self.searches[workload];
-        let own = course.found();
-        if course.setting(settings) == course.setting(&own) {
+        let (_, progress) = &self.searches[workload];
+        let own = progress.found();
+        if progress.setting(settings) == progress.setting(&own) {
             return None;
         }
         let own = self.effect(workload, &own, FOUND)?.comparison()?;
@@ -467,7 +469,7 @@ impl AcrossCourse {
             let is_sharp = searches.all(|search| search.answer.shows(search.options.margin_ratio));
             return match is_sharp {
                 true => (Dependence::Same, Some(Named::new())),
-                false => (Dependence::NotTold, None),
+                false => (Dependence::Undecided, None),
             };
         }
         let for_all = answer.for_all.iter().chain(&answer.not_for_all);
@@ -484,7 +486,7 @@ impl AcrossCourse {
         }
         match rows.iter().all(|row| self.is_worse_somewhere(row)) {
             true => (Dependence::Depends, None),
-            false => (Dependence::NotTold, None),
+            false => (Dependence::Undecided, None),
         }
     }
 
@@ -543,15 +545,15 @@ fn mean(effects: &[Effect]) -> Option<Comparison> {
 }
 
 /// One setting divided by another; without an interval where both are the same.
-fn figure(course: &TuneCourse, found: &Comparison) -> Figure {
+fn figure(progress: &TuneProgress, found: &Comparison) -> Figure {
     if *found == weighted(&[]) {
         Figure::bare(1.0)
     } else {
-        course.ratio(found)
+        progress.ratio(found)
     }
 }
 
-impl TuneCourse {
+impl TuneProgress {
     fn is_over(&self) -> bool {
         matches!(self.search.step(), TuningStep::Done(_))
     }

@@ -7,7 +7,7 @@ use dyno_record::experiment::{Answer, Experiment, Figures, TuneGoal, TuneOptions
 
 /// Standard deviation of the logarithm of a goal over runs of a workload: as a search by this goal has found it, or by the pairs
 /// of a comparison of two plans. `None` of an experiment that does not tell.
-pub fn noise_told(experiment: &Experiment, workload: &str, goal: TuneGoal) -> Option<f64> {
+pub fn noise_reported(experiment: &Experiment, workload: &str, goal: TuneGoal) -> Option<f64> {
     match experiment.answer.as_ref()? {
         Answer::Tune(answer) => {
             let options = TuneOptions::among(&experiment.options)?;

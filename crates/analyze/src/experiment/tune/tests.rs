@@ -202,34 +202,34 @@ impl Bench {
     }
 
     /// A search after those.
-    fn begin(&mut self, options: &TuneOptions) -> TuneCourse {
+    fn begin(&mut self, options: &TuneOptions) -> TuneProgress {
         let baseline = self.baseline(options);
-        TuneCourse::new(options, &baseline).unwrap()
+        TuneProgress::new(options, &baseline).unwrap()
     }
 
-    fn search(&mut self, options: &TuneOptions) -> TuneCourse {
+    fn search(&mut self, options: &TuneOptions) -> TuneProgress {
         self.search_until(options, u32::MAX)
     }
 
     /// The search, whose time is over after so many comparisons.
-    fn search_until(&mut self, options: &TuneOptions, comparisons: u32) -> TuneCourse {
-        let mut course = self.begin(options);
+    fn search_until(&mut self, options: &TuneOptions, comparisons: u32) -> TuneProgress {
+        let mut progress = self.begin(options);
         loop {
-            if course.searched() == Some(comparisons) {
-                course.end_search();
+            if progress.searched() == Some(comparisons) {
+                progress.end_search();
             }
-            if course.to_confirm().is_some() && comparisons < u32::MAX {
-                course.set_confirmation_pairs(6);
+            if progress.to_confirm().is_some() && comparisons < u32::MAX {
+                progress.set_confirmation_pairs(6);
             }
-            let TuneNext::Run { keys, .. } = course.next_run() else {
+            let TuneNext::Run { keys, .. } = progress.next_run() else {
                 break;
             };
             match self.run(&keys) {
-                Ok(figures) => course.take(RunOutcome::Measured(&figures)).unwrap(),
-                Err(reason) => course.take(harmful(&reason)).unwrap(),
+                Ok(figures) => progress.take(RunOutcome::Measured(&figures)).unwrap(),
+                Err(reason) => progress.take(harmful(&reason)).unwrap(),
             };
         }
-        course
+        progress
     }
 }
 
@@ -279,8 +279,8 @@ fn every_run_is_named_once_and_pairs_alternate() {
     for is_disturbed in [(|_| false) as fn(usize) -> bool, now_and_then] {
         let mut bench = Bench::new(3);
         bench.is_disturbed = is_disturbed;
-        let course = bench.search(&setting_aside(options(TuneGoal::Rate)));
-        every_run_is_named_once(&bench, &course.answer());
+        let progress = bench.search(&setting_aside(options(TuneGoal::Rate)));
+        every_run_is_named_once(&bench, &progress.answer());
     }
 }
 
@@ -369,10 +369,10 @@ fn flat_surface_yields_no_gain_in_19_of_20_searches() {
             max_pairs: Some(24),
             ..options(TuneGoal::Rate)
         };
-        let course = bench.search(&options);
-        let answer = course.answer();
+        let progress = bench.search(&options);
+        let answer = progress.answer();
         // What is told holds for all settings that were compared, not for the one alone that was confirmed.
-        let possible = course.search.possible_gain().unwrap().exp_m1();
+        let possible = progress.search.possible_gain().unwrap().exp_m1();
         assert!(!answer.settings.is_empty() || answer.visible_ratio >= possible);
         // What would have been seen is what the last confirmation could prove, after those before it.
         let count = |purpose| {
@@ -380,11 +380,11 @@ fn flat_surface_yields_no_gain_in_19_of_20_searches() {
             let measured = trials.filter(|trial| trial.purpose == purpose && trial.ratio.is_some());
             measured.count() as i32
         };
-        if let Some(last) = &course.confirmed
+        if let Some(last) = &progress.confirmed
             && count(TunePurpose::Ablate) == 0
         {
-            let doubt = 0.05 / 2_f64.powi(count(TunePurpose::Confirm) - 1);
-            assert!((last.confidence_ratio - (1.0 - doubt)).abs() < 1e-12);
+            let caveat = 0.05 / 2_f64.powi(count(TunePurpose::Confirm) - 1);
+            assert!((last.confidence_ratio - (1.0 - caveat)).abs() < 1e-12);
         }
         answer.settings.is_empty() && answer.visible_ratio <= options.margin_ratio
     };
@@ -396,25 +396,25 @@ fn flat_surface_yields_no_gain_in_19_of_20_searches() {
 fn confirmation_forgives_one_bad_run_but_not_a_crash() {
     for server_ended in [false, true] {
         let mut bench = Bench::new(7);
-        let mut course = bench.begin(&options(TuneGoal::Rate));
+        let mut progress = bench.begin(&options(TuneGoal::Rate));
         let mut harmed = Vec::new();
-        while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
-            let now = course.under_way.as_ref().unwrap();
-            let is_first = is_tried && !harmed.contains(&course.trials.len());
+        while let TuneNext::Run { keys, is_tried, .. } = progress.next_run() {
+            let now = progress.under_way.as_ref().unwrap();
+            let is_first = is_tried && !harmed.contains(&progress.trials.len());
             let outcome = match is_first && now.purpose != TunePurpose::Search {
                 true => {
-                    harmed.push(course.trials.len());
-                    course.take(RunOutcome::Harmful {
+                    harmed.push(progress.trials.len());
+                    progress.take(RunOutcome::Harmful {
                         reason: "the rate fell",
                         stolen_ratio: None,
                         server_ended,
                     })
                 }
-                false => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+                false => progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
             };
             outcome.unwrap();
         }
-        let answer = course.answer();
+        let answer = progress.answer();
         let given_up = answer.trials.iter().filter(|trial| trial.problem.is_some());
         assert_eq!(
             (given_up.count() > 0, answer.settings.is_empty()),
@@ -435,24 +435,24 @@ fn harmful_candidate_does_not_prove_the_absence_of_a_gain() {
     for most in [usize::MAX, 1] {
         let mut bench = Bench::new(7);
         let options = options(TuneGoal::Rate);
-        let mut course = bench.begin(&options);
+        let mut progress = bench.begin(&options);
         let mut begun = Vec::new();
         loop {
-            if let Some(next) = course.to_confirm() {
+            if let Some(next) = progress.to_confirm() {
                 begun.push(next.before);
-                course.set_confirmation_pairs(if begun.len() > most { 0 } else { 6 });
+                progress.set_confirmation_pairs(if begun.len() > most { 0 } else { 6 });
             }
-            let TuneNext::Run { keys, is_tried, .. } = course.next_run() else {
+            let TuneNext::Run { keys, is_tried, .. } = progress.next_run() else {
                 break;
             };
-            let now = course.under_way.as_ref().unwrap();
+            let now = progress.under_way.as_ref().unwrap();
             let outcome = match is_tried && now.purpose == TunePurpose::Confirm {
-                true => course.take(harmful("the server ended")),
-                false => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+                true => progress.take(harmful("the server ended")),
+                false => progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
             };
             outcome.unwrap();
         }
-        let answer = course.answer();
+        let answer = progress.answer();
         assert!(answer.settings.is_empty() && answer.candidate.is_some());
         assert!(!answer.shows(1.0), "{answer:?}");
         // Each of them is told before it begins, and none without time begins.
@@ -468,9 +468,9 @@ fn harmful_candidate_does_not_prove_the_absence_of_a_gain() {
 fn best_settings_stop_being_the_best_once_they_fail() {
     let mut bench = Bench::new(5);
     let options = options(TuneGoal::Rate);
-    let mut course = bench.begin(&options);
+    let mut progress = bench.begin(&options);
     let (mut best, mut failures) = (None, 0);
-    while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
+    while let TuneNext::Run { keys, is_tried, .. } = progress.next_run() {
         // The first settings that others are compared with, from some time on.
         let is_late = bench.runs.len() > 30;
         if is_late && !is_tried && !keys.is_empty() && best.is_none() {
@@ -478,14 +478,14 @@ fn best_settings_stop_being_the_best_once_they_fail() {
         }
         let outcome = if best.as_ref() == Some(&keys) {
             failures += 1;
-            course.take(harmful("p99 was 25.000 ms"))
+            progress.take(harmful("p99 was 25.000 ms"))
         } else {
-            course.take(RunOutcome::Measured(&bench.run(&keys).unwrap()))
+            progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap()))
         };
         outcome.unwrap();
     }
     let best = best.expect("something better was found");
-    let answer = course.answer();
+    let answer = progress.answer();
     assert_eq!(failures, 2, "once may be chance");
     assert_ne!(answer.keys, best);
     assert!(!answer.settings.is_empty());
@@ -501,8 +501,8 @@ fn best_settings_stop_being_the_best_once_they_fail() {
 fn candidates_are_confirmed_in_the_time_left_after_search() {
     let options = options(TuneGoal::Rate);
     let mut bench = Bench::new(7);
-    let course = bench.search_until(&options, 6);
-    let answer = course.answer();
+    let progress = bench.search_until(&options, 6);
+    let answer = progress.answer();
     let count = |purpose| {
         let trials = answer.trials.iter();
         trials.filter(|trial| trial.purpose == purpose).count()
@@ -542,11 +542,11 @@ fn limits_hold_for_every_run() {
     };
     let reason = harm(&limited, &slow_on_average);
     has(&reason.unwrap(), ["mean", "0.013 ms"]);
-    let untold = Figures {
+    let unreported = Figures {
         response_us: BTreeMap::new(),
         ..figures(10_000.0)
     };
-    let reason = harm(&limited, &untold).unwrap();
+    let reason = harm(&limited, &unreported).unwrap();
     assert!(
         reason.contains("p99") && !reason.contains(" ms"),
         "{reason}"
@@ -556,7 +556,7 @@ fn limits_hold_for_every_run() {
         while !baseline.is_complete() {
             baseline.take(slow.clone());
         }
-        TuneCourse::new(options, &baseline).unwrap_err()
+        TuneProgress::new(options, &baseline).unwrap_err()
     };
     let error = begin(&limited);
     assert!(error.contains(&too_slow), "{error}");
@@ -602,21 +602,21 @@ fn time_budget_covers_search_and_confirmation() {
 fn refused_value_is_not_harm_and_is_known_by_its_key() {
     let mut bench = Bench::new(11);
     let options = options(TuneGoal::Rate);
-    let mut course = bench.begin(&options);
+    let mut progress = bench.begin(&options);
     let key = "server.runtime_parameters.delay";
     let mut refused = Vec::new();
-    while let TuneNext::Run { keys, .. } = course.next_run() {
+    while let TuneNext::Run { keys, .. } = progress.next_run() {
         let taken = match keys.get(key) {
             Some(delay) => {
                 refused.push(delay.clone());
                 let reason = "too slow";
-                course.take(RunOutcome::Refused { reason, key })
+                progress.take(RunOutcome::Refused { reason, key })
             }
-            None => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+            None => progress.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
         };
         taken.unwrap();
     }
-    let answer = course.answer();
+    let answer = progress.answer();
     // Each of its four other values once.
     refused.sort();
     let count = refused.len();
@@ -693,7 +693,7 @@ fn limit_broken_by_a_disturbed_run_does_not_blame_settings() {
         bench
     };
     let baseline = bench().baseline(&limited);
-    let error = TuneCourse::new(&limited, &baseline).unwrap_err();
+    let error = TuneProgress::new(&limited, &baseline).unwrap_err();
     assert!(error.contains("p99") && error.contains(" ms"), "{error}");
     let answer = bench().search(&setting_aside(limited)).answer();
     assert!(answer.trials.iter().all(|trial| trial.problem.is_none()));
@@ -706,10 +706,10 @@ fn a_run_that_is_ended_while_time_is_taken_is_tried_once_more() {
     let options = setting_aside(options(TuneGoal::Rate));
     for most in [1, 2] {
         let mut bench = Bench::new(7);
-        let mut course = bench.begin(&options);
+        let mut progress = bench.begin(&options);
         let mut ended = 0;
-        while course.trials.is_empty() {
-            let TuneNext::Run { keys, is_tried, .. } = course.next_run() else {
+        while progress.trials.is_empty() {
+            let TuneNext::Run { keys, is_tried, .. } = progress.next_run() else {
                 break;
             };
             let figures = bench.run(&keys).unwrap();
@@ -723,9 +723,9 @@ fn a_run_that_is_ended_while_time_is_taken_is_tried_once_more() {
             } else {
                 RunOutcome::Measured(&figures)
             };
-            course.take(outcome).unwrap();
+            progress.take(outcome).unwrap();
         }
-        let trial = &course.trials[0];
+        let trial = &progress.trials[0];
         let problem = (most == 2).then_some("it stands still");
         assert_eq!(trial.problem.as_deref(), problem);
         assert_eq!(trial.set_aside.len(), 1, "{trial:?}");
@@ -743,15 +743,15 @@ fn a_search_that_goes_on_takes_the_same_course_by_its_records() {
     while !baseline.is_complete() {
         baseline.take(records.next().unwrap().clone());
     }
-    let mut course = TuneCourse::new(&options, &baseline).unwrap();
+    let mut progress = TuneProgress::new(&options, &baseline).unwrap();
     let mut runs = bench.runs[baseline.end()..].iter();
-    while let TuneNext::Run { keys, .. } = course.next_run() {
+    while let TuneNext::Run { keys, .. } = progress.next_run() {
         assert_eq!(Some(&keys), runs.next());
         let figures = records.next().unwrap();
-        course.take(RunOutcome::Measured(figures)).unwrap();
+        progress.take(RunOutcome::Measured(figures)).unwrap();
     }
     assert_eq!((runs.next(), records.next()), (None, None));
-    assert_eq!(course.answer(), answer);
+    assert_eq!(progress.answer(), answer);
 }
 
 /// A search with a limit that all settings keep, but for some runs of the first candidate, by their numbers in its confirmations
@@ -762,11 +762,11 @@ fn with_late_runs(is_late: fn(usize) -> bool) -> (Keys, TuneAnswer) {
         ..options(TuneGoal::Rate)
     };
     let mut bench = Bench::new(7);
-    let mut course = bench.begin(&limited);
+    let mut progress = bench.begin(&limited);
     let (mut candidate, mut runs) = (None, 0);
-    while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
+    while let TuneNext::Run { keys, is_tried, .. } = progress.next_run() {
         let mut figures = bench.run(&keys).unwrap();
-        let now = course.under_way.as_ref().unwrap();
+        let now = progress.under_way.as_ref().unwrap();
         if is_tried && now.purpose != TunePurpose::Search {
             let first = candidate.get_or_insert_with(|| keys.clone());
             if *first == keys {
@@ -777,9 +777,9 @@ fn with_late_runs(is_late: fn(usize) -> bool) -> (Keys, TuneAnswer) {
                 runs += 1;
             }
         }
-        course.take(RunOutcome::Measured(&figures)).unwrap();
+        progress.take(RunOutcome::Measured(&figures)).unwrap();
     }
-    (candidate.unwrap(), course.answer())
+    (candidate.unwrap(), progress.answer())
 }
 
 #[test]
@@ -814,31 +814,31 @@ fn confirmation_fails_a_limit_only_when_most_runs_break_it() {
 #[test]
 fn run_that_does_not_report_the_goal_is_repeated_once() {
     let options = options(TuneGoal::Cpu);
-    let untold = || Figures {
+    let unreported = || Figures {
         costs: None,
         ..figures_of(TuneGoal::Cpu, 0.0)
     };
     let mut bench = Bench::of(TuneGoal::Cpu, 7);
-    let mut course = bench.begin(&options);
+    let mut progress = bench.begin(&options);
     for number in 0.. {
-        let TuneNext::Run { keys, .. } = course.next_run() else {
+        let TuneNext::Run { keys, .. } = progress.next_run() else {
             break;
         };
         let figures = match number {
-            1 => untold(),
+            1 => unreported(),
             _ => bench.run(&keys).unwrap(),
         };
-        course.take(RunOutcome::Measured(&figures)).unwrap();
+        progress.take(RunOutcome::Measured(&figures)).unwrap();
     }
-    let answer = course.answer();
+    let answer = progress.answer();
     assert_eq!(
         (answer.set_aside().count(), answer.settings),
         (1, expected())
     );
-    let mut course = bench.begin(&options);
+    let mut progress = bench.begin(&options);
     let mut take = || {
-        course.next_run();
-        course.take(RunOutcome::Measured(&untold()))
+        progress.next_run();
+        progress.take(RunOutcome::Measured(&unreported()))
     };
     assert_eq!(take(), Ok(None));
     assert_eq!(take().unwrap_err(), NOT_TOLD);

@@ -1,6 +1,6 @@
 //! Which gains would have been seen.
 
-use super::{CONFIDENCE_RATIO, SEARCH_PAIRS, TuneCourse};
+use super::{CONFIDENCE_RATIO, SEARCH_PAIRS, TuneProgress};
 use crate::comparison::degrees_of_freedom;
 use crate::search::tuning::space::Setting;
 use crate::search::tuning::{TuningResult, TuningStep};
@@ -32,7 +32,7 @@ pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64, confidence_rat
     (error * (two_sided(confidence_ratio, degrees_of_freedom) + POWER)).exp_m1()
 }
 
-impl TuneCourse {
+impl TuneProgress {
     /// If nothing was found, the largest gain that is not ruled out of any setting, as one confirmation speaks for one setting.
     /// Else the smallest one that the last confirmation shows in four of five cases, or the comparisons of the search before it.
     pub(super) fn visible_ratio(&self) -> f64 {

@@ -1,13 +1,13 @@
 use super::super::judge::judge;
 use super::*;
-use crate::values::told;
+use crate::values::reported;
 use dyno_record::experiment::FindingKind;
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
 use dyno_record::tail::{
-    Arrive, BlindCursor, ConsumerRecord, ConsumerSum, Course, DeliverySplit, DriverRecord,
-    DriverVersion, Mode, Point, ProducerSplit, ProducerSum, QueuePlace, Rates, Resources, Schedule,
-    Settings, SkippedDriver,
+    Arrive, BlindCursor, ConsumerRecord, ConsumerSum, DeliverySplit, DriverRecord, DriverVersion,
+    Mode, Point, ProducerSplit, ProducerSum, QueuePlace, Rates, Resources, Schedule, Settings,
+    SkippedDriver, Timeline,
 };
 use dyno_record::tail::{Latency, Measured, ProducerRecord};
 use serde_json::Value;
@@ -53,7 +53,7 @@ fn latency(p50_us: f64) -> Latency {
 }
 
 /// A course whose insert time is flat, or climbs with the inserts in flight.
-fn course(in_flight: InFlight, pool: u64, median_us: f64, climbs: bool) -> Course {
+fn timeline(in_flight: InFlight, pool: u64, median_us: f64, climbs: bool) -> Timeline {
     let points = (0..50).map(|place| {
         let factor = if climbs { 1.0 + f64::from(place) } else { 1.0 };
         let time = median_us * 1e3 * factor;
@@ -67,7 +67,7 @@ fn course(in_flight: InFlight, pool: u64, median_us: f64, climbs: bool) -> Cours
             batch_messages: Some(1.0),
         }
     });
-    Course {
+    Timeline {
         messages: 1000,
         in_flight,
         place: QueuePlace::Driver,
@@ -93,7 +93,7 @@ pub(crate) fn cell(
     climbs: bool,
 ) -> Cell {
     let in_flight = bound.map_or(InFlight::Unbounded, InFlight::Bounded);
-    let course = course(in_flight, pool, median_us, climbs);
+    let timeline = timeline(in_flight, pool, median_us, climbs);
     let split = ProducerSplit {
         wait: latency(1.0),
         acknowledged: latency(median_us),
@@ -107,8 +107,8 @@ pub(crate) fn cell(
         failure: None,
         split,
         resources: Resources::default(),
-        verdict: judge(&course),
-        course,
+        verdict: judge(&timeline),
+        timeline,
     };
     let consumer = ConsumerRecord {
         driver: driver("wire"),
@@ -435,7 +435,7 @@ fn blind_cursors_are_a_server_finding_not_errors_or_losses() {
         blind.statement.to_string(),
         "cursor-blind (cell: go, times: [1.00 s, 2.50 s])"
     );
-    let evidence = told(&blind.evidence).join("\n");
+    let evidence = reported(&blind.evidence).join("\n");
     assert!(evidence.contains("messages: 202"), "{evidence}");
     assert!(evidence.contains("lost: 0"), "{evidence}");
     for other in ["cursor-opened-again", "found-by-query", "cell-failed"] {

@@ -1,7 +1,7 @@
 //! From what the search has found to the answer: candidates that are confirmed, and which of their changes count.
 
 use super::space::Setting;
-use super::{CONFIDENCE_RATIO, Comparison, Outcome, Stage, Tuning, TuningResult};
+use super::{CONFIDENCE_RATIO, Comparison, Outcome, State, Tuning, TuningResult};
 
 /// Standard normal deviate of the end of a 95 % interval: a gain beyond it is ruled out.
 const POSSIBLE: f64 = 1.96;
@@ -13,7 +13,7 @@ const MOST_HARMFUL: usize = 3;
 impl Tuning {
     /// Confirms what is worth it, or ends with nothing. In place of the changes of the first candidate, which are not taken back,
     /// there is time for others.
-    pub(super) fn next_candidate(&self) -> Stage {
+    pub(super) fn next_candidate(&self) -> State {
         let first = self.given_up.first();
         let most = first.map_or(1, |(first, _)| self.changes(first).len() + 1);
         let outcomes = self.given_up.iter().map(|(_, outcome)| outcome);
@@ -22,23 +22,23 @@ impl Tuning {
             && harmful.count() < MOST_HARMFUL
             && let Some(candidate) = self.candidate()
         {
-            return Stage::Confirm(candidate);
+            return State::Confirm(candidate);
         }
         self.nothing()
     }
 
-    fn nothing(&self) -> Stage {
+    fn nothing(&self) -> State {
         // What was measured tells more than what did harm.
         let measured = self.measured().last();
-        Stage::Done(TuningResult::Nothing {
+        State::Done(TuningResult::Nothing {
             candidate: measured.or(self.given_up.last()).cloned(),
         })
     }
 
     /// The candidate whose confirmation is next, and how many were given up before it.
     pub fn to_confirm(&self) -> Option<(usize, &Setting)> {
-        match &self.stage {
-            Stage::Confirm(candidate) => Some((self.given_up.len(), candidate)),
+        match &self.state {
+            State::Confirm(candidate) => Some((self.given_up.len(), candidate)),
             _ => None,
         }
     }
@@ -46,7 +46,7 @@ impl Tuning {
     /// Ends the search where no time is left for the candidate that is next.
     pub fn end_confirmations(&mut self) {
         if self.to_confirm().is_some() {
-            self.stage = self.nothing();
+            self.state = self.nothing();
         }
     }
 
@@ -58,18 +58,18 @@ impl Tuning {
 
     /// Whether a candidate is certainly better. One of several would do, so that each needs half of the doubt of the one before.
     fn proves_a_gain(&self, found: &Comparison) -> bool {
-        found.p_value() < self.doubt() / 2.0
+        found.p_value() < self.caveat() / 2.0
     }
 
     /// The probability of an error, on both sides, that a candidate may have.
-    fn doubt(&self) -> f64 {
+    fn caveat(&self) -> f64 {
         (1.0 - CONFIDENCE_RATIO) / 2_f64.powi(self.measured().count() as i32)
     }
 
     /// The confidence, on both sides, with which the comparison that is next has to show a gain.
     pub fn confidence_ratio(&self) -> f64 {
-        match &self.stage {
-            Stage::Confirm(_) => 1.0 - self.doubt(),
+        match &self.state {
+            State::Confirm(_) => 1.0 - self.caveat(),
             _ => CONFIDENCE_RATIO,
         }
     }
@@ -95,11 +95,11 @@ impl Tuning {
         let other = self
             .least_ruled_out(is_open)
             .filter(|setting| is_first || is_possible(setting));
-        other.or_else(|| self.least_settled()).cloned()
+        other.or_else(|| self.least_certain()).cloned()
     }
 
     /// The setting whose own pairs leave the largest gain possible, if that is more than the margin: more pairs decide.
-    fn least_settled(&self) -> Option<&Setting> {
+    fn least_certain(&self) -> Option<&Setting> {
         let open = self.confirmations().filter(|(setting, found)| {
             found.high() >= self.settings.margin && self.risk(setting).is_some()
         });
@@ -163,12 +163,12 @@ impl Tuning {
         }
     }
 
-    pub(super) fn confirmed(&mut self, candidate: Setting, outcome: Outcome) -> Stage {
+    pub(super) fn confirmed(&mut self, candidate: Setting, outcome: Outcome) -> State {
         match outcome {
             Outcome::Compared(gain) if self.proves_a_gain(&gain) => {
                 match self.changes(&candidate).len() {
                     1 => done(candidate, gain, Vec::new()),
-                    _ => Stage::Ablate {
+                    _ => State::Ablate {
                         candidate,
                         gain,
                         outcomes: Vec::new(),
@@ -186,7 +186,7 @@ impl Tuning {
 
     /// A candidate that was not confirmed. It speaks for itself alone: others may gain all the same, but for those that would likely
     /// do the harm that it did, or be refused as it was.
-    pub(super) fn give_up(&mut self, candidate: Setting, outcome: Outcome) -> Stage {
+    pub(super) fn give_up(&mut self, candidate: Setting, outcome: Outcome) -> State {
         match outcome {
             Outcome::Violated => self.limits.went(&candidate, false),
             Outcome::Refused { parameter } => self.learn_refusal(&candidate, parameter),
@@ -202,9 +202,9 @@ impl Tuning {
         candidate: Setting,
         gain: Comparison,
         outcomes: Vec<(usize, Outcome)>,
-    ) -> Stage {
+    ) -> State {
         if outcomes.len() < self.changes(&candidate).len() {
-            return Stage::Ablate {
+            return State::Ablate {
                 candidate,
                 gain,
                 outcomes,
@@ -225,7 +225,7 @@ impl Tuning {
             // Its changes do the same, or have an effect only together, or the gain was chance: once more tells.
             setting.clone_from(&candidate);
         }
-        Stage::Reduced {
+        State::Reduced {
             setting,
             candidate,
             gain,
@@ -234,8 +234,8 @@ impl Tuning {
     }
 }
 
-pub(super) fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Outcome)>) -> Stage {
-    Stage::Done(TuningResult::Better {
+pub(super) fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Outcome)>) -> State {
+    State::Done(TuningResult::Better {
         setting,
         gain,
         ablation,

@@ -299,8 +299,8 @@ fn confirming_one_setting_does_not_rule_out_gain_of_others() {
         };
         if purpose == Purpose::Confirm {
             // Each needs half of the doubt of the one before.
-            let doubt = 0.05 / 2_f64.powi(confirmed);
-            assert!((tuning.confidence_ratio() - (1.0 - doubt)).abs() < 1e-12);
+            let caveat = 0.05 / 2_f64.powi(confirmed);
+            assert!((tuning.confidence_ratio() - (1.0 - caveat)).abs() < 1e-12);
         }
         let before = possible(&tuning, &one);
         tuning.record(Outcome::Compared(Comparison {
@@ -404,7 +404,7 @@ fn refused_candidate_is_harmless_and_its_value_is_not_retried() {
             let goes_on = |outcome| {
                 let mut other = tuning.clone();
                 other.given_up = vec![(all_changed.clone(), outcome); 3];
-                matches!(other.next_candidate(), Stage::Confirm(_))
+                matches!(other.next_candidate(), State::Confirm(_))
             };
             assert!(goes_on(Outcome::Refused { parameter: None }));
             assert!(!goes_on(Outcome::Violated));

@@ -5,9 +5,9 @@ use super::*;
 /// What a `mongodb_exporter` tells of the same server.
 fn with_exporter(mut scene: Scene) -> Scene {
     let rename = |name: &str| -> &'static str { name.replace("server", "mongodb").leak() };
-    let told = scene.server.iter();
-    let told = told.map(|(name, before, after)| (rename(name), *before, *after));
-    scene.exporters.push(("mongodb", told.collect()));
+    let reported = scene.server.iter();
+    let reported = reported.map(|(name, before, after)| (rename(name), *before, *after));
+    scene.exporters.push(("mongodb", reported.collect()));
     scene
 }
 
@@ -40,13 +40,13 @@ fn server_exporter_does_not_count_as_a_machine() {
 /// holds the data. The first file system by name is that of `/boot`.
 fn elsewhere(mut scene: Scene) -> Scene {
     let of_client = ["process.client.", "cpu.", "network.", "memory."];
-    let is_told = |name: &str| {
+    let is_reported = |name: &str| {
         ["process.", "cgroup.", "storage."]
             .iter()
             .all(|group| !name.starts_with(group))
     };
     let mut node: Metrics = scene.host.clone();
-    node.retain(|(name, _, _)| is_told(name));
+    node.retain(|(name, _, _)| is_reported(name));
     for name in ["storage.sda1.free_bytes", "storage.sda15.free_bytes"] {
         node.push((name, 1e9, 1e9));
     }

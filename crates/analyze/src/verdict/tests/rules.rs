@@ -157,7 +157,7 @@ fn checkpoint() -> Watched {
     watched
 }
 
-fn told<'a>(verdict: &'a Verdict, code: &str) -> Option<&'a CauseFinding> {
+fn reported<'a>(verdict: &'a Verdict, code: &str) -> Option<&'a CauseFinding> {
     let code = format!("cause.{code}");
     verdict.causes.iter().find(|one| one.statement.code == code)
 }
@@ -172,12 +172,12 @@ fn every_rule_needs_all_figures_and_names_unwatched_ones() {
         let fault = faults.iter().find(|(of, _)| *of == code);
         let (_, watched) = fault.unwrap_or_else(|| panic!("no bench has the fault of `{code}`"));
         let verdict = judge(&watched.bench(), &[]);
-        let cause = told(&verdict, code).unwrap_or_else(|| panic!("`{code}`: {verdict:#?}"));
+        let cause = reported(&verdict, code).unwrap_or_else(|| panic!("`{code}`: {verdict:#?}"));
         assert!(!cause.advice.is_empty(), "{cause:#?}");
         let because = Value::Statement(cause.evidence[0].statement.clone());
         assert_eq!(cause.statement.values["because"], because);
         assert!(cause.confidence > 0.0 && cause.confidence <= 1.0);
-        assert!(told(&healthy, code).is_none());
+        assert!(reported(&healthy, code).is_none());
         // Another rule may decide about the same cause.
         let is_alone = RULES
             .iter()
@@ -188,7 +188,7 @@ fn every_rule_needs_all_figures_and_names_unwatched_ones() {
             };
             let rest = judge(&rest.bench(), &[]);
             let is_said = rest.not_watched.contains(&rule.cause) || !is_alone;
-            if told(&rest, code).is_some() || !is_said {
+            if reported(&rest, code).is_some() || !is_said {
                 problems.push(format!(
                     "`{code}` without {}: {rest:?}",
                     need.measure.name()

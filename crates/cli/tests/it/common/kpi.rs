@@ -211,11 +211,11 @@ pub(crate) fn assert_kpi_sh_finds(folder: &Path, text: &str, document: &Value, s
     // Absent if no server told of its collection.
     let ends = document["collections"].as_array().into_iter().flatten();
     let ends: Vec<&Value> = ends.filter(|one| one["at"] == "end").collect();
-    let told = |size: &str| -> f64 {
+    let reported = |size: &str| -> f64 {
         let sizes = ends.iter().map(|one| one["statistics"][size].as_f64());
         sizes.map(|size| size.unwrap_or(0.0)).sum()
     };
-    let (storage, indexes) = (told("storage_bytes"), told("indexes_bytes"));
+    let (storage, indexes) = (reported("storage_bytes"), reported("indexes_bytes"));
     assert_eq!(take("Total storageSize"), storage, "{document}");
     assert_eq!(take("Total IndexSize"), indexes, "{document}");
     assert_eq!(take("Total Size"), storage + indexes, "{document}");

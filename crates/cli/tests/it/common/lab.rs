@@ -1,32 +1,32 @@
-//! A bench with the double of `mongod` and `mongos`.
+//! A bench with the fake `mongod` of `mongod` and `mongos`.
 
 use super::{Bench, names, processes_with};
-use dyno_testkit::double::MongoDouble;
+use dyno_testkit::fake_mongod::FakeMongod;
 use std::process::Command;
 
-/// Name of the test for the processes of the double.
+/// Name of the test for the processes of the fake `mongod`.
 const HELPER: &str = "topologies::helper_that_is_a_server";
 
 /// See the module. Deployments that are left are stopped at the end, also of a test that fails.
 pub(crate) struct Lab {
     pub(crate) bench: Bench,
-    pub(crate) double: MongoDouble,
-    /// Path of the double.
+    pub(crate) fake_mongod: FakeMongod,
+    /// Path of the fake `mongod`.
     pub(crate) mongod: String,
 }
 
 impl Lab {
     pub(crate) fn new(version: &str) -> Self {
         let bench = Bench::new();
-        let double = MongoDouble::install(&bench.path("bin"), version, HELPER);
+        let fake_mongod = FakeMongod::install(&bench.path("bin"), version, HELPER);
         Lab {
-            mongod: double.mongod().to_str().unwrap().to_owned(),
+            mongod: fake_mongod.mongod().to_str().unwrap().to_owned(),
             bench,
-            double,
+            fake_mongod,
         }
     }
 
-    /// Processes of the double that have this text among their arguments.
+    /// Processes of the fake `mongod` that have this text among their arguments.
     pub(crate) fn processes(&self, text: &str) -> Vec<u32> {
         let folder = format!("DYNO_DOUBLE_FOLDER={}", self.bench.path("bin").display());
         let mut found = Vec::new();
@@ -49,7 +49,7 @@ impl Lab {
 
     /// How often a member was sent a command with this concern.
     pub(crate) fn asked(&self, member: &str, command: &str, concern: &str) -> u64 {
-        let sent = self.double.operations();
+        let sent = self.fake_mongod.operations();
         sent.iter()
             .filter(|sent| sent.member == member && sent.command == command)
             .filter(|sent| sent.concern.as_deref().unwrap_or("none") == concern)
@@ -87,7 +87,7 @@ impl Lab {
         assert_eq!(processes_with(place), Vec::<u32>::new());
         assert_eq!(self.folders(), Vec::<String>::new());
         assert_eq!(self.deployments(), Vec::<String>::new());
-        assert_eq!(self.double.violations(), Vec::<String>::new());
+        assert_eq!(self.fake_mongod.violations(), Vec::<String>::new());
     }
 }
 

@@ -310,7 +310,7 @@ pub(crate) fn run_schema() -> jsonschema::Validator {
 
 /// The CPU's model and the kernel, which a record has of its machine, are on a page of it.
 #[track_caller]
-pub(crate) fn assert_machine_is_told(environment: &Value, page: &str) {
+pub(crate) fn assert_machine_is_reported(environment: &Value, page: &str) {
     let fact = |name: &str| {
         environment[name]
             .as_str()

@@ -67,10 +67,10 @@ fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &V
                 "/response_time_us/p99",
                 "/service_time_us/max",
             ] {
-                let told = of_server[operation].pointer(figure).unwrap();
+                let reported = of_server[operation].pointer(figure).unwrap();
                 assert_eq!(
                     own.pointer(figure).unwrap(),
-                    told,
+                    reported,
                     "{run}, {operation} {figure}"
                 );
             }
@@ -128,10 +128,10 @@ fn assert_places(placement: &Value, request: &str) {
 
 /// Nothing is placed otherwise than planned, on no host.
 fn assert_all_as_planned(document: &Value) {
-    let mut doubts = document["caveats"].as_array().unwrap().iter();
+    let mut caveats = document["caveats"].as_array().unwrap().iter();
     let code = |caveat: &Value| caveat["code"].as_str().unwrap().to_owned();
     assert!(
-        !doubts.any(|caveat| code(caveat).ends_with("placed-otherwise")),
+        !caveats.any(|caveat| code(caveat).ends_with("placed-otherwise")),
         "{document}"
     );
 }
@@ -610,8 +610,8 @@ fn server_host_settings_are_restored_however_a_run_ends() {
     ended.says(&format!("on `server1`, {left}"));
     let report = ["report", "whole", "--format", "markdown"];
     let report = Finished::from(hosts.bench.command(&report).output().unwrap()).expect(0);
-    let told = format!("Not changed on server1: {left}.");
-    assert!(report.stdout.contains(&told), "{}", report.stdout);
+    let reported = format!("Not changed on server1: {left}.");
+    assert!(report.stdout.contains(&reported), "{}", report.stdout);
     hosts.assert_clean();
     // One of two servers is killed: the run fails, and the other one goes as well.
     let child = run("server");

@@ -1,9 +1,9 @@
 //! `dyno tune --across`: a search for each of several workloads, and what the settings of one do to the others. One workload is
 //! the same with nothing to compare afterwards.
 
-use super::super::campaign::Campaign;
 use super::super::points::WhichPlan;
 use super::super::request::Tasks;
+use super::super::runner::ExperimentRunner;
 use super::super::suite::{add, joined, quoted, recorded};
 use super::budget::pairs_in_words;
 use crate::error::Error;
@@ -70,20 +70,20 @@ pub(crate) fn plans(document: &Experiment) -> Vec<WhichPlan> {
 }
 
 /// How each search is done.
-pub(super) fn options(campaign: &Campaign<'_>) -> Result<Vec<TuneOptions>, Error> {
-    let of_each = WorkloadOptions::among(&campaign.document.options);
+pub(super) fn options(runner: &ExperimentRunner<'_>) -> Result<Vec<TuneOptions>, Error> {
+    let of_each = WorkloadOptions::among(&runner.document.options);
     if of_each.is_empty() {
-        return Ok(vec![campaign.value(TUNE)?]);
+        return Ok(vec![runner.value(TUNE)?]);
     }
     Ok(of_each.into_iter().map(|one| one.options).collect())
 }
 
 /// Writes into the document how each search is done.
 pub(super) fn keep_options(
-    campaign: &mut Campaign<'_>,
+    runner: &mut ExperimentRunner<'_>,
     options: &[TuneOptions],
 ) -> Result<(), Error> {
-    let mut of_each = WorkloadOptions::among(&campaign.document.options);
+    let mut of_each = WorkloadOptions::among(&runner.document.options);
     let (name, value) = if of_each.is_empty() {
         (TUNE, serde_json::to_value(&options[0]))
     } else {
@@ -93,8 +93,8 @@ pub(super) fn keep_options(
         (TUNE_ACROSS, serde_json::to_value(&of_each))
     };
     let value = value.expect("it is plain data");
-    campaign.document.options.insert(name.into(), value);
-    campaign.save()
+    runner.document.options.insert(name.into(), value);
+    runner.save()
 }
 
 /// What the dry run says of several workloads: before the figures of one search, and after them.

@@ -2,9 +2,9 @@
 
 use super::across;
 use crate::error::Error;
-use crate::experiment::campaign::Campaign;
 use crate::experiment::objectives::completed;
 use crate::experiment::points::WhichPlan;
+use crate::experiment::runner::ExperimentRunner;
 use crate::run::limits::{LongerLimit, SearchLimits, WindowLimits};
 use dyno_analyze::experiment::tune::Baseline;
 use dyno_plan::model::PhasePlan;
@@ -32,10 +32,10 @@ pub(super) struct FirstRuns {
 
 /// Makes those of all workloads, or takes them from an experiment that goes on.
 pub(super) fn measure(
-    campaign: &mut Campaign<'_>,
+    runner: &mut ExperimentRunner<'_>,
     plans: &[WhichPlan],
 ) -> Result<Vec<FirstRuns>, Error> {
-    let of_each = across::options(campaign)?;
+    let of_each = across::options(runner)?;
     let (mut all, mut number) = (Vec::new(), 0);
     for (which, options) in plans.iter().zip(&of_each) {
         let mut first = FirstRuns {
@@ -43,16 +43,16 @@ pub(super) fn measure(
             run_s: Vec::new(),
         };
         while !first.baseline.is_complete() {
-            let point = campaign.document.points.get(number);
+            let point = runner.document.points.get(number);
             let is_new = point.is_none_or(|point| point.figures.is_none());
             let begin = Instant::now();
-            let figures = campaign.measure(&[], which, number)?;
+            let figures = runner.measure(&[], which, number)?;
             let run_s = begin.elapsed().as_secs_f64();
-            let figures = completed(campaign, &options.responses, figures, number)?;
+            let figures = completed(runner, &options.responses, figures, number)?;
             let stolen_ratio = first.baseline.take(figures);
             if is_new {
                 first.run_s.push(run_s);
-                campaign.note_set_aside(stolen_ratio);
+                runner.note_set_aside(stolen_ratio);
             }
             number += 1;
         }
@@ -72,12 +72,12 @@ pub(super) fn client_ratio(keys: &[(&str, String)], planned: u32) -> f64 {
 
 /// Whether a run before any change does what would end others: that is not due to what is set then.
 pub(super) fn stalls(
-    campaign: &Campaign<'_>,
+    runner: &ExperimentRunner<'_>,
     baseline: &Baseline,
     limits: &WindowLimits,
 ) -> Result<bool, Error> {
     for place in baseline.places() {
-        if limits.are_broken_by(&campaign.responses_of(place)?) {
+        if limits.are_broken_by(&runner.responses_of(place)?) {
             return Ok(true);
         }
     }

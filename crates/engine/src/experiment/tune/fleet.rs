@@ -31,11 +31,11 @@ pub(in crate::experiment) fn of_search(
 /// Each of these tasks with each value of each knob that agents are told of: those that need another start of the servers, and those
 /// of the clients.
 fn tried(knobs: &[Knob], tasks: &[Task]) -> Result<Vec<Task>, Error> {
-    let told = of_plan(knobs);
-    check_alone(&told)?;
+    let reported = of_plan(knobs);
+    check_alone(&reported)?;
     let mut all = Vec::new();
     for task in tasks {
-        all.extend(with_each(&told, task)?);
+        all.extend(with_each(&reported, task)?);
     }
     Ok(all)
 }
@@ -86,8 +86,8 @@ mod tests {
             assert!(tried.iter().any(|task| with(&task)), "{value}");
         }
         // What is set while a server runs is the business of no agent.
-        let is_told = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
-        assert!(!tried.iter().any(is_told));
+        let is_reported = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
+        assert!(!tried.iter().any(is_reported));
     }
 
     #[test]

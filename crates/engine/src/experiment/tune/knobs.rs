@@ -1,6 +1,6 @@
 //! Which knobs are tried: those that the server and its machine have, and that have an effect there.
 
-mod told;
+mod reported;
 
 use crate::context::Context;
 use crate::deployment::choice;
@@ -17,9 +17,9 @@ use dyno_plan::units::Bytes;
 use dyno_record::experiment::{self as record, KnobReach, LeftOutKnob, LeftOutReason};
 use dyno_record::model::ServerRecord;
 use dyno_servers::{ServerProgram, program_version};
+use reported::Reported;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use told::Told;
 
 /// Name of the option that holds the knobs as they were asked for.
 pub(super) const WANTED: &str = "knobs";
@@ -52,7 +52,7 @@ impl Facts {
     }
 
     /// What a run has told of its server.
-    pub(super) fn told(server: &ServerRecord) -> Facts {
+    pub(super) fn reported(server: &ServerRecord) -> Facts {
         let topology = server.topology.as_deref();
         Facts {
             version: server.version.as_deref().and_then(version),
@@ -257,13 +257,13 @@ pub(super) fn with_cache(knobs: &mut [Knob], cache: Option<&str>) {
 
 /// What the first server of each plan has of the parameter of a knob is a value of it. Those that make acknowledged writes less
 /// durable than they are on any of the servers go unless that is allowed. Whether there is something left to try.
-pub(super) fn settle_parameter(
+pub(super) fn resolve_parameter(
     knob: &mut Knob,
     found: &[Vec<BTreeMap<String, String>>],
     allows_less_durable: bool,
     left_out: &mut Vec<LeftOutKnob>,
 ) -> bool {
-    let Some(name) = knob.told_parameter() else {
+    let Some(name) = knob.reported_parameter() else {
         return true;
     };
     let of_each = found.iter().map(|servers| of_servers(servers, name));
@@ -272,16 +272,16 @@ pub(super) fn settle_parameter(
         return false;
     };
     for first in of_each.iter().filter_map(|values| values.first()) {
-        match told::value_of(knob, first) {
-            Told::Value(value) => knob.set_default(&value),
-            Told::Nothing => {}
-            Told::Several => {
+        match reported::value_of(knob, first) {
+            Reported::Value(value) => knob.set_default(&value),
+            Reported::Nothing => {}
+            Reported::Several => {
                 left_out.push(left(knob, LeftOutReason::SeveralValues));
                 return false;
             }
         }
     }
-    let weaker = knob.settle_durability(&of_each.concat(), allows_less_durable);
+    let weaker = knob.resolve_durability(&of_each.concat(), allows_less_durable);
     leave_out(knob, weaker, left_out)
 }
 
@@ -295,15 +295,15 @@ pub(super) fn unjournaled_checkpoints(server: &ServerRecord) -> Option<&str> {
         .then(|| interval_s.map_or(CHECKPOINT_S, String::as_str))
 }
 
-/// As [`settle_parameter`], by the times between checkpoints that servers without a journal had.
-pub(super) fn settle_checkpoints(
+/// As [`resolve_parameter`], by the times between checkpoints that servers without a journal had.
+pub(super) fn resolve_checkpoints(
     knob: &mut Knob,
     unjournaled: &[String],
     allows_less_durable: bool,
     left_out: &mut Vec<LeftOutKnob>,
 ) -> bool {
     let now: Vec<&str> = unjournaled.iter().map(String::as_str).collect();
-    let weaker = knob.settle_checkpoints(&now, allows_less_durable);
+    let weaker = knob.resolve_checkpoints(&now, allows_less_durable);
     weaker.is_empty() || leave_out(knob, weaker, left_out)
 }
 
@@ -321,10 +321,12 @@ fn leave_out(knob: &Knob, weaker: Vec<String>, left_out: &mut Vec<LeftOutKnob>) 
 }
 
 /// What the first server of a plan has of the parameter of a knob is what that has unless it is turned.
-pub(super) fn as_told(knob: &mut Knob, servers: &[BTreeMap<String, String>]) {
+pub(super) fn as_reported(knob: &mut Knob, servers: &[BTreeMap<String, String>]) {
     let first = servers.first();
-    let told = knob.told_parameter().and_then(|name| first?.get(name));
-    if let Some(Told::Value(value)) = told.map(|told| told::value_of(knob, told)) {
+    let reported = knob.reported_parameter().and_then(|name| first?.get(name));
+    if let Some(Reported::Value(value)) =
+        reported.map(|reported| reported::value_of(knob, reported))
+    {
         knob.set_default(&value);
     }
 }
@@ -412,15 +414,15 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
 ///
 /// # Errors
 /// Why the knob is of no use here.
-pub(super) fn settle_host(
+pub(super) fn resolve_host(
     knob: &mut Knob,
     setting: HostSetting,
     folders: &[PathBuf],
 ) -> Result<Vec<String>, LeftOutReason> {
-    settle_host_in(Path::new("/"), knob, setting, folders)
+    resolve_host_in(Path::new("/"), knob, setting, folders)
 }
 
-fn settle_host_in(
+fn resolve_host_in(
     root: &Path,
     knob: &mut Knob,
     setting: HostSetting,

@@ -2,7 +2,7 @@
 
 use crate::experiment::folder::ExperimentFolder;
 use crate::experiment::request::{ExperimentOptions, ON_FLEET, Tasks};
-use dyno_analyze::experiment::tune::noise_told;
+use dyno_analyze::experiment::tune::noise_reported;
 use dyno_plan::Plan;
 use dyno_record::experiment::{Experiment, PLANS, TuneGoal};
 use dyno_record::model::Environment;
@@ -70,7 +70,7 @@ fn newest(
             let is_asked_for = known.as_ref().is_none_or(is_newer)
                 && is_of_bench(&document, machine)
                 && is_of_plan(&document, plan);
-            if is_asked_for && let Some(noise_ratio) = noise_told(&document, &plan.name, goal) {
+            if is_asked_for && let Some(noise_ratio) = noise_reported(&document, &plan.name, goal) {
                 *known = Some(KnownNoise {
                     noise_ratio,
                     folder: folder.clone(),

@@ -45,7 +45,7 @@ pub fn preview(
     wanted.retain_mut(|knob| {
         let setting = knob.host_setting();
         let known = setting.filter(|setting| is_known(*setting, &folders));
-        let missing = known.and_then(|setting| knobs::settle_host(knob, setting, &folders).err());
+        let missing = known.and_then(|setting| knobs::resolve_host(knob, setting, &folders).err());
         left_out.extend(missing.map(|reason| knobs::left(knob, reason)));
         missing.is_none()
     });

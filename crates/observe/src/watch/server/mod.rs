@@ -148,8 +148,8 @@ impl Source for Server {
                         SlowOperations::new(&subject.name, &subject.database, &subject.collection);
                 }
                 let (name, ask) = (&self.subject.name, self.ask.as_mut());
-                let told = self.processors.read(&status, name, ask, &mut reported);
-                if let Err(lost) = told {
+                let outcome = self.processors.read(&status, name, ask, &mut reported);
+                if let Err(lost) = outcome {
                     reported.miss("connection", failure("hostInfo", &lost));
                 }
                 None

@@ -47,6 +47,6 @@ impl Processors {
 }
 
 fn count(answer: &Document) -> Option<f64> {
-    let mut told = PATHS.iter().filter_map(|path| answer.number(path));
-    told.find(|count| *count >= 1.0)
+    let mut reported = PATHS.iter().filter_map(|path| answer.number(path));
+    reported.find(|count| *count >= 1.0)
 }

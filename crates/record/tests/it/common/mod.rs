@@ -5,7 +5,7 @@ pub(crate) mod older;
 
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{
-    ErrorCount, FinePart, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
+    ErrorCount, IntervalRecord, OperationInterval, SubSecondPart, WindowCounts, latency_histogram,
 };
 use dyno_record::model::{
     Arrivals, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
@@ -16,13 +16,13 @@ use std::path::Path;
 pub(crate) const PLAN: &str = "name = \"sample\"\n";
 pub(crate) const OFFERED_PER_S: f64 = 12.0;
 /// Parts of each window.
-pub(crate) const FINE: [FinePart; 2] = [
-    FinePart {
+pub(crate) const FINE: [SubSecondPart; 2] = [
+    SubSecondPart {
         ended: 0,
         failed: 0,
         response_sum_ns: 0,
     },
-    FinePart {
+    SubSecondPart {
         ended: 3,
         failed: 0,
         response_sum_ns: 7_000_000,
@@ -126,7 +126,7 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
                 ..Arrivals::default()
             },
         },
-        fine: FINE.to_vec(),
+        sub_second: FINE.to_vec(),
         ..IntervalRecord::empty(phase, index, index * 1_000_000_000)
     }
 }

@@ -1,8 +1,8 @@
 //! Made-up searches for settings for two workloads: the rates follow a known surface, the course is the real one.
 
 use super::experiment::{Line, figures, found, other};
-use dyno_analyze::experiment::tune::across::AcrossCourse;
-use dyno_analyze::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneCourse, TuneNext};
+use dyno_analyze::experiment::tune::across::AcrossProgress;
+use dyno_analyze::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneNext, TuneProgress};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Ablation, Answer, Cost, CostBasis, CostKind, Costs, Experiment, Figure,
     Figures, Knob, KnobReach, PLANS, RunsSetAside, Statistic, TUNE, TuneGoal, TuneOptions, Verb,
@@ -215,11 +215,11 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
         while !baseline.is_complete() {
             baseline.take(run(1.0));
         }
-        let course = TuneCourse::new(&options, &baseline).unwrap();
-        searches.push((workload.to_owned(), course));
+        let progress = TuneProgress::new(&options, &baseline).unwrap();
+        searches.push((workload.to_owned(), progress));
     }
-    let mut course = AcrossCourse::new(searches);
-    while let (workload, TuneNext::Run { keys, .. }) = course.next_run() {
+    let mut progress = AcrossProgress::new(searches);
+    while let (workload, TuneNext::Run { keys, .. }) = progress.next_run() {
         let of = |name: &str, place: usize| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
             let is_set = value.is_some_and(|value| value == "4");
@@ -230,10 +230,10 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
             }
         };
         let taken = match of("threads", 0).zip(of("delay", 1)) {
-            Some((threads, delay)) => course.take(RunOutcome::Measured(&run(threads * delay))),
+            Some((threads, delay)) => progress.take(RunOutcome::Measured(&run(threads * delay))),
             None => {
                 run(1.0);
-                course.take(RunOutcome::Harmful {
+                progress.take(RunOutcome::Harmful {
                     reason: "it hangs",
                     stolen_ratio: None,
                     server_ended: false,
@@ -242,7 +242,7 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
         };
         taken.unwrap();
     }
-    let answer = Answer::TuneAcross(Box::new(course.answer()));
+    let answer = Answer::TuneAcross(Box::new(progress.answer()));
     let question = "Which settings make `a` and `c` better, each by its rate, and does it depend on the workload?";
     // The list of all runs says nothing of the search.
     let mut experiment = other(Verb::Tune, question, &lines[..BASELINE_RUNS], answer);

@@ -1,17 +1,17 @@
 //! A run that was watched: a server whose disk was throttled in the middle of it, with what the analysis says of that.
 
 use crate::support::{Spread, closed_document, window};
-use dyno_analyze::course::Course;
-use dyno_analyze::course::CourseChange;
-use dyno_analyze::course::CourseDrift;
-use dyno_analyze::course::CoursePattern;
-use dyno_analyze::course::CourseSeries;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::level_shifts::Drift;
 use dyno_analyze::periodicity::NamedPattern;
 use dyno_analyze::periodicity::Pattern;
 use dyno_analyze::periodicity::PatternSource;
 use dyno_analyze::periodicity::SourceEvidence;
+use dyno_analyze::timeline::Timeline;
+use dyno_analyze::timeline::TimelineChange;
+use dyno_analyze::timeline::TimelineDrift;
+use dyno_analyze::timeline::TimelinePattern;
+use dyno_analyze::timeline::TimelineSeries;
 use dyno_analyze::verdict::Cause;
 use dyno_analyze::verdict::CauseFinding;
 use dyno_analyze::verdict::Evidence;
@@ -58,7 +58,7 @@ pub(crate) fn throttled() -> (Run, RunAnalysis) {
     run.metrics = vec![host(), server("server")];
     let analysis = RunAnalysis {
         verdict: Some(verdict()),
-        course: Some(course()),
+        timeline: Some(timeline()),
         ..analysis
     };
     (run, analysis)
@@ -377,8 +377,8 @@ fn verdict() -> Verdict {
     }
 }
 
-fn course() -> Course {
-    let change = |series, at_s: f64, before, after, p_value_ratio| CourseChange {
+fn timeline() -> Timeline {
+    let change = |series, at_s: f64, before, after, p_value_ratio| TimelineChange {
         series,
         at_s,
         earliest_s: at_s - 1.0,
@@ -387,7 +387,7 @@ fn course() -> Course {
         after,
         p_value_ratio,
     };
-    let drift = |series, over_series_ratio| CourseDrift {
+    let drift = |series, over_series_ratio| TimelineDrift {
         series,
         drift: Drift {
             per_hour_ratio: 1e9,
@@ -395,12 +395,12 @@ fn course() -> Course {
             p_value_ratio: 0.0093,
         },
     };
-    Course {
+    Timeline {
         changes: vec![
-            change(CourseSeries::DiskOperationsPerS, 36.2, 284.0, 37.0, 1e-37),
-            change(CourseSeries::RatePerS, 37.0, 150.0, 17.49, 7e-61),
+            change(TimelineSeries::DiskOperationsPerS, 36.2, 284.0, 37.0, 1e-37),
+            change(TimelineSeries::RatePerS, 37.0, 150.0, 17.49, 7e-61),
             change(
-                CourseSeries::ResponseMeanUs,
+                TimelineSeries::ResponseMeanUs,
                 52.0,
                 61_000.0,
                 74_300.0,
@@ -409,11 +409,11 @@ fn course() -> Course {
         ],
         drifts: vec![
             // Of a series that has a change this would say the same again.
-            drift(CourseSeries::RatePerS, -0.3),
-            drift(CourseSeries::ResponseP99Us, 0.124),
+            drift(TimelineSeries::RatePerS, -0.3),
+            drift(TimelineSeries::ResponseP99Us, 0.124),
         ],
-        patterns: vec![CoursePattern {
-            series: CourseSeries::ResponseMeanUs,
+        patterns: vec![TimelinePattern {
+            series: TimelineSeries::ResponseMeanUs,
             pattern: Pattern {
                 period_s: 20.0,
                 uncertainty_s: 0.2,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::figures::resource_name;
 use crate::experiment::findings::tests::{experiment as with_runs, figures};
-use crate::values::told;
+use crate::values::reported;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{
     AbEnd, DemandRatio, Explanation, Figure, Figures, FindingKind, SCHEMA_VERSION, Statistic, Verb,
@@ -86,7 +86,7 @@ fn verdict_is_reported_with_interval_and_agreeing_figures() {
         "slower (a: A, b: B, ratio: 0.600 in 0.580 to 0.620, statistic: rate)"
     );
     assert_eq!(
-        told(&found[0].evidence),
+        reported(&found[0].evidence),
         [
             "times-that-of-a (basis: from-pairs (pairs: 5), ratio: 0.600 in 0.580 to 0.620, statistic: rate)"
         ]
@@ -128,14 +128,14 @@ fn widely_differing_pairs_get_placement_advice_on_shared_cpus() {
     };
     let too_few = ComparisonVerdict::NotEnoughData;
     let answer = answer(vec![row(Statistic::Rate, [0.9, 1.02, 1.15], too_few)]);
-    let told = |figures: Figures| {
+    let reported = |figures: Figures| {
         let experiment = with_runs(("server.cache", &["1GiB"]), vec![figures]);
         let all = all(&experiment, &answer);
         let evidence = all.iter().flat_map(|finding| &finding.evidence);
         evidence.filter(|one| one.code == "place-apart").count()
     };
-    assert_eq!(told(figures(4, None, 1_000.0, 4_000.0)), 1);
-    assert_eq!(told(placed), 0);
+    assert_eq!(reported(figures(4, None, 1_000.0, 4_000.0)), 1);
+    assert_eq!(reported(placed), 0);
 }
 
 #[test]

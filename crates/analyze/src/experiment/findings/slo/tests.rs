@@ -1,5 +1,5 @@
 use super::*;
-use crate::values::told;
+use crate::values::reported;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{Objective, ObjectiveResult, Objectives};
 
@@ -82,7 +82,7 @@ fn boundary_is_reported_with_the_runs_on_both_sides() {
          (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s in 9,500/s to 10,500/s, share: 50 %)"
     );
     assert_eq!(
-        told(&found[0].evidence),
+        reported(&found[0].evidence),
         [
             "attempt (kept: true, rate: 10,000/s, responses: [statistic (statistic: p99_9, time: 4.80 ms)])",
             "attempt (kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, time: 5.30 ms)])"
@@ -122,7 +122,7 @@ fn contradicting_runs_give_the_rates_where_chance_decides() {
         "chance-decides (few: 10,500/s in 9,980/s to 11,000/s, most: 9,500/s in 9,030/s to 9,980/s)"
     );
     assert_eq!(
-        told(&found[1].evidence),
+        reported(&found[1].evidence),
         [
             "runs-between-that-kept (runs: [kept-at-rate (kept: 1, made: 1, rate: 10,000/s), kept-at-rate (kept: 1, made: 3, \
              rate: 10,400/s)])"
@@ -167,7 +167,7 @@ fn the_runs_that_are_shown_have_the_verdict_of_the_majority() {
     with_outlier(&mut answer, 10_000.0, false);
     with_outlier(&mut answer, 10_400.0, true);
     assert_eq!(
-        told(&all(&answer)[0].evidence),
+        reported(&all(&answer)[0].evidence),
         [
             "attempt (kept: true, rate: 10,000/s, responses: [statistic (statistic: p99_9, time: 4.80 ms)])",
             "attempt (kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, time: 5.30 ms)])"
@@ -213,7 +213,7 @@ fn an_objective_of_failures_alone_is_named() {
         found.statement
     );
     assert_eq!(
-        told(&found.evidence),
+        reported(&found.evidence),
         [
             "attempt (kept: true, rate: 10,000/s, responses: [])",
             "attempt (failed: 3.0 %, kept: false, rate: 10,400/s, responses: [])"
@@ -256,7 +256,7 @@ fn a_client_that_was_too_busy_comes_first() {
             .starts_with("client-too-busy-in-runs (all: 4, runs: 1)")
     );
     assert_eq!(
-        told(&first.evidence),
+        reported(&first.evidence),
         [
             "attempt (kept: false, rate: 20,000/s, responses: [statistic (statistic: p99_9, time: 90.0 ms)])"
         ]
@@ -282,7 +282,7 @@ fn runs_set_aside_are_reported_with_their_stolen_time() {
         lost.statement
     );
     assert_eq!(
-        told(&lost.evidence),
+        reported(&lost.evidence),
         [
             "attempt-set-aside (attempt: attempt (kept: false, rate: 20,000/s, responses: [statistic (statistic: p99_9, time: 90.0 ms)]), stolen: 14 %)"
         ]

@@ -79,7 +79,7 @@ fn closed_loop_x_max_is_reported_with_the_kept_offered_rate() {
          x_max: 18,800/s in 18,600/s to 19,000/s)"
     );
     let has = |part: &str| {
-        super::told(&found.evidence)
+        super::reported(&found.evidence)
             .iter()
             .any(|text| text.contains(part))
     };
@@ -103,13 +103,13 @@ fn each_finding_about_one_block_names_the_block() {
         ("rates-not-achieved", "in-open-loop"),
         ("response-time-bends", "in-open-loop"),
     ] {
-        let told = texts(&both);
-        let told: Vec<&String> = told.iter().filter(|text| text.contains(word)).collect();
-        assert!(!told.is_empty(), "{word}");
-        let others = told.iter().filter(|text| !text.starts_with(block));
+        let reported = texts(&both);
+        let reported: Vec<&String> = reported.iter().filter(|text| text.contains(word)).collect();
+        assert!(!reported.is_empty(), "{word}");
+        let others = reported.iter().filter(|text| !text.starts_with(block));
         // More clients that only wait are of the closed loop.
         let others = others.filter(|text| !text.contains("fewer-clients-are-enough"));
-        assert_eq!(others.count(), 0, "{word}: {told:?}");
+        assert_eq!(others.count(), 0, "{word}: {reported:?}");
     }
     // What could be changed is said once.
     the(&both, "disk-is-idle");
@@ -201,8 +201,8 @@ fn rates_that_are_known_badly_do_not_make_x_max_surer() {
 fn offered_rate_above_the_closed_loop_means_too_few_clients() {
     let found = answered(up_to(&["1"]));
     assert!(!blocks_of(&found).is_x_max_reached);
-    let told = the(&found, "is_reached: false");
-    let evidence = super::told(&told.evidence);
+    let reported = the(&found, "is_reached: false");
+    let evidence = super::reported(&reported.evidence);
     let said = evidence.iter().find(|text| text.contains("kept-more-than"));
     let said = said.expect("it says why");
     assert!(said.contains("clients: 1, kept: 16,000/s"), "{said}");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::experiment::{outages, run};
-use dyno_testkit::findings::{Told, case};
+use dyno_testkit::findings::{Reported, case};
 
 mod plans;
 mod searches;
@@ -15,9 +15,9 @@ type Case = dyno_testkit::findings::Case<Experiment>;
 
 #[test]
 fn every_finding_is_measured_and_silent_where_it_is_not() {
-    let mut told = Told::default();
-    run::tests::cases::check(&mut told);
-    outages::tests::check(&mut told);
+    let mut reported = Reported::default();
+    run::tests::cases::check(&mut reported);
+    outages::tests::check(&mut reported);
     let all = [
         sweeps::cases(),
         searches::cases(),
@@ -27,9 +27,9 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
         tunings_across::cases(),
     ];
     for cases in all {
-        told.check(findings, cases);
+        reported.check(findings, cases);
     }
-    told.finish("crates/analyze/src/experiment");
+    reported.finish("crates/analyze/src/experiment");
 }
 
 fn with(mut experiment: Experiment, change: impl FnOnce(&mut Experiment)) -> Experiment {
@@ -56,6 +56,6 @@ fn unsteady(experiment: &mut Experiment, steady: Option<bool>) {
     runs(experiment).for_each(|run| run.steady = steady);
 }
 
-fn doubt(experiment: &mut Experiment, kind: CaveatKind, statement: Statement) {
+fn caveat(experiment: &mut Experiment, kind: CaveatKind, statement: Statement) {
     experiment.caveats.push(Caveat::of_run(kind, statement));
 }

@@ -128,8 +128,8 @@ fn a_limit_that_the_levels_show_is_within_its_interval() {
             assert!((high - low) / truth < 0.4, "{k} servers: {bound:?}");
             assert_eq!(limits(&mut sweep).unknown, None);
             let said = the(&sweep, "bottleneck (");
-            let told = told(&said.evidence).join("; ");
-            assert!(told.contains("disk-saturated"), "{told}");
+            let reported = reported(&said.evidence).join("; ");
+            assert!(reported.contains("disk-saturated"), "{reported}");
         }
     }
 }
@@ -184,8 +184,8 @@ fn one_at_a_time_device_is_bounded_by_its_busy_time() {
         assert!((bound.value * REQUEST_S - 1.0).abs() < 0.03, "{bound:?}");
     }
     // Nobody knows that it does.
-    let mut untold = sweep(&[1, 2], 100e-6, 1, 7, None);
-    let unknown = limits(&mut untold).unknown.expect("it was used");
+    let mut unreported = sweep(&[1, 2], 100e-6, 1, 7, None);
+    let unknown = limits(&mut unreported).unknown.expect("it was used");
     assert_eq!(unknown.reason, NoLimit::KindUnknown);
 }
 
@@ -277,8 +277,8 @@ fn a_limit_of_a_control_group_bounds_the_rate_by_the_reads() {
     let unknown = found.unknown.expect("the device was not measured");
     assert!(!unknown.may_be_first, "{unknown:?}");
     let said = the(&sweep, "bottleneck (");
-    let told = told(&said.evidence).join("; ");
-    assert!(told.contains("disk-was-limited"), "{told}");
+    let reported = reported(&said.evidence).join("; ");
+    assert!(reported.contains("disk-was-limited"), "{reported}");
     // The device itself can do less.
     let slow = DiskCapacity {
         read_per_s: Some(4_500.0),

@@ -59,10 +59,13 @@ fn n_star_has_no_interval_without_the_lone_clients_error() {
     lone.response_mean_us = Figure::bare(125.0);
     let runs = vec![lone, figures(8, None, 18_800.0, 425.0)];
     let mut experiment = answered(experiment((CLIENTS, &["1", "8"]), runs));
-    let told = the(&experiment, "operations-wait-beyond")
+    let reported = the(&experiment, "operations-wait-beyond")
         .statement
         .to_string();
-    assert!(told == "operations-wait-beyond (clients: 2.50)", "{told}");
+    assert!(
+        reported == "operations-wait-beyond (clients: 2.50)",
+        "{reported}"
+    );
     let answer = answer(&mut experiment);
     assert_eq!(answer.saturation_clients, Some(Figure::bare(2.5)));
     // The bound does not rest on it.

@@ -136,7 +136,7 @@ fn demand_with_opposite_or_small_change_explains_nothing() {
 fn indistinct_level_is_unexplained_but_its_demand_is_named() {
     let mut experiment = lucky();
     assert_eq!(row(&mut experiment).explanation, None);
-    let sentence = the(&experiment, "level-not-told-apart");
+    let sentence = the(&experiment, "level-indistinct");
     assert_eq!(sentence.kind, FindingKind::Warning);
     assert!(
         sentence

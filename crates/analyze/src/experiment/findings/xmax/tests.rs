@@ -1,5 +1,5 @@
 use super::*;
-use crate::values::told;
+use crate::values::reported;
 use dyno_record::experiment::{ClientsResult, Demand, Figure, TriedClients};
 
 pub(in crate::experiment::findings) fn answer() -> XmaxAnswer {
@@ -93,7 +93,7 @@ fn unknown_error_is_reported_as_unknown() {
         let found = all(answer);
         let mut found = found.into_iter();
         let found = found.find(|one| one.statement.code == "saturates-first");
-        told(&found.unwrap().evidence)
+        reported(&found.unwrap().evidence)
     };
     let known = &evidence(&answer)[1];
     let expected = "demand-known-to (bound: 20,000/s in 19,600/s to 20,400/s, error: 2.0 %)";

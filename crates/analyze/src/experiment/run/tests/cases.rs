@@ -5,17 +5,17 @@ use crate::values::number;
 use dyno_record::disk::DiskCapacity;
 use dyno_record::model::Arrivals;
 use dyno_record::statement;
-use dyno_testkit::findings::{Told, case};
+use dyno_testkit::findings::{Reported, case};
 
 type Run = (RunDocument, PhaseResponses);
 
-pub(in crate::experiment) fn check(told: &mut Told) {
+pub(in crate::experiment) fn check(reported: &mut Reported) {
     let cases = [alarms(), results(), disks(), reach(), opportunities()];
     // A run that measured nothing has no findings.
     let rules = |(document, responses): &Run| {
         analyze(document, responses, 1).map_or(Vec::new(), |found| found.findings)
     };
-    told.check(rules, cases.into_iter().flatten().collect());
+    reported.check(rules, cases.into_iter().flatten().collect());
 }
 
 type Case = dyno_testkit::findings::Case<Run>;

@@ -21,7 +21,7 @@ fn of_machine(kind: ResourceKind, machine: &str, busy_s: f64) -> ResourceUse {
 }
 
 /// Stations, the bottleneck, and what is said of it.
-fn told_of(analysis: &RunAnalysis) -> (Vec<&str>, &str, String) {
+fn reported_of(analysis: &RunAnalysis) -> (Vec<&str>, &str, String) {
     let stations = analysis.stations.iter().map(|one| one.name.as_str());
     let bottleneck = analysis.bottleneck.as_ref().expect("the server is known");
     let mut findings = analysis.findings.iter();
@@ -37,7 +37,7 @@ fn remote_machines_total_use_stands_for_its_server() {
     let operations = 48e-6 * 38_950.0 * WINDOWS as f64;
     let whole = of_machine(ResourceKind::ServerHostCpu, "db1", operations);
     let found = run_with(vec![whole.clone(), resource(ResourceKind::Disk, 1, 0.3)]);
-    let (stations, bottleneck, said) = told_of(&found);
+    let (stations, bottleneck, said) = reported_of(&found);
     assert_eq!(stations, [MACHINE, "client CPU", "disk"]);
     assert_eq!(bottleneck, MACHINE);
     assert!(said.contains(MACHINE), "{said}");
@@ -54,7 +54,7 @@ fn remote_machines_total_use_stands_for_its_server() {
     // Beside what its process used it is no station.
     let process = of_machine(ResourceKind::ServerCpu, "db1", operations / 2.0);
     let found = run_with(vec![process, whole]);
-    let (stations, bottleneck, _) = told_of(&found);
+    let (stations, bottleneck, _) = reported_of(&found);
     assert_eq!(stations, ["server CPU", "client CPU"]);
     assert_eq!(bottleneck, "server CPU");
     assert!(found.figures.demands.iter().any(|one| one.name == MACHINE));
@@ -72,7 +72,7 @@ fn of_several_machines_the_one_that_needs_most_is_full_first() {
             of_machine(kind, "db1", operations),
             of_machine(kind, "db2", operations / 3.0),
         ]);
-        let (stations, bottleneck, said) = told_of(&found);
+        let (stations, bottleneck, said) = reported_of(&found);
         let each = ["db1", "db2"].map(|machine| format!("{of} of {machine}"));
         assert_eq!(stations, [each[0].as_str(), &each[1], "client CPU"]);
         assert_eq!(bottleneck, each[0]);

@@ -1,7 +1,7 @@
 //! The table, the findings, the opportunities and the verdict agree on which resources are used up.
 
 use super::*;
-use crate::course::Course;
+use crate::timeline::Timeline;
 use crate::verdict::{Bench, Cause, judge};
 use dyno_record::cpus::{AllowedCpus, CpuQuota};
 use dyno_record::metrics::{MetricId, MetricTable};
@@ -178,7 +178,7 @@ impl Scene {
         };
         let verdict = judge(&bench, &[]);
         let analysis = analyze(&document, &responses, 1).unwrap();
-        analysis.concluded(&document, Course::default(), Some(verdict), Vec::new())
+        analysis.concluded(&document, Timeline::default(), Some(verdict), Vec::new())
     }
 }
 

@@ -68,24 +68,24 @@ impl Bench {
         Ok(figures_of(options.goal, log + NOISE * noise))
     }
 
-    fn search(&mut self, of_each: &[TuneOptions]) -> AcrossCourse {
+    fn search(&mut self, of_each: &[TuneOptions]) -> AcrossProgress {
         let mut searches = Vec::new();
         for (workload, options) in of_each.iter().enumerate() {
             let mut baseline = Baseline::new(options, self.runs.len());
             while !baseline.is_complete() {
                 baseline.take(self.run(workload, &Keys::new(), options).unwrap());
             }
-            let course = TuneCourse::new(options, &baseline).unwrap();
-            searches.push((format!("w{workload}"), course));
+            let progress = TuneProgress::new(options, &baseline).unwrap();
+            searches.push((format!("w{workload}"), progress));
         }
-        let mut course = AcrossCourse::new(searches);
-        while let (workload, TuneNext::Run { keys, .. }) = course.next_run() {
+        let mut progress = AcrossProgress::new(searches);
+        while let (workload, TuneNext::Run { keys, .. }) = progress.next_run() {
             match self.run(workload, &keys, &of_each[workload]) {
-                Ok(figures) => course.take(RunOutcome::Measured(&figures)).unwrap(),
-                Err(reason) => course.take(harmful(&reason)).unwrap(),
+                Ok(figures) => progress.take(RunOutcome::Measured(&figures)).unwrap(),
+                Err(reason) => progress.take(harmful(&reason)).unwrap(),
             };
         }
-        course
+        progress
     }
 }
 

@@ -37,8 +37,8 @@ fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbCompa
         _ => (Statistic::Percentile { percent: 99.0 }, Deciding::P99, -1.0),
     };
     let options = options(goal);
-    let mut course = Bench::of(goal, seed).begin(&options);
-    course.set_confirmation_pairs(8);
+    let mut progress = Bench::of(goal, seed).begin(&options);
+    progress.set_confirmation_pairs(8);
     let mut now = UnderWay::new(TunePurpose::Confirm, Setting::new(), Setting::new());
     let mut pairs = Vec::new();
     let found = loop {
@@ -55,7 +55,7 @@ fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbCompa
         let ratio = value(&pair.candidate) / value(&pair.baseline);
         now.ratios.push(sign * ratio.ln());
         pairs.push(pair);
-        if let Some((found, _)) = course.judged(&now) {
+        if let Some((found, _)) = progress.judged(&now) {
             break found;
         }
     };
@@ -64,7 +64,7 @@ fn both(goal: TuneGoal, better: f64, second: f64, seed: u64) -> (Figure, AbCompa
         ..Resampling::seeded(seed)
     };
     let answer = analyze(&pairs, deciding, options.margin_ratio, resampling).unwrap();
-    (course.ratio(&found), *answer.decision().unwrap())
+    (progress.ratio(&found), *answer.decision().unwrap())
 }
 
 #[test]

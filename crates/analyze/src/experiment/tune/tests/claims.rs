@@ -72,16 +72,16 @@ impl Truth {
         while !baseline.is_complete() {
             baseline.take(run(&Keys::new()));
         }
-        let mut course = TuneCourse::new(&self.options, &baseline).expect("nothing does harm");
+        let mut progress = TuneProgress::new(&self.options, &baseline).expect("nothing does harm");
         let mut was_tried = false;
-        while let TuneNext::Run { keys, .. } = course.next_run() {
+        while let TuneNext::Run { keys, .. } = progress.next_run() {
             was_tried |= gaining(&keys);
             let figures = run(&keys);
-            course
+            progress
                 .take(RunOutcome::Measured(&figures))
                 .expect("nothing does harm");
         }
-        let answer = course.answer();
+        let answer = progress.answer();
         answer.settings.is_empty().then_some(Claim {
             visible: answer.visible_ratio.ln_1p(),
             was_tried,

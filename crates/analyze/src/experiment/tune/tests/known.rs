@@ -59,12 +59,12 @@ fn search(options: &TuneOptions, truth: Truth) -> TuneAnswer {
     while !baseline.is_complete() {
         baseline.take(run(&Keys::new()));
     }
-    let mut course = TuneCourse::new(options, &baseline).unwrap();
-    while let TuneNext::Run { keys, .. } = course.next_run() {
+    let mut progress = TuneProgress::new(options, &baseline).unwrap();
+    while let TuneNext::Run { keys, .. } = progress.next_run() {
         let figures = run(&keys);
-        course.take(RunOutcome::Measured(&figures)).unwrap();
+        progress.take(RunOutcome::Measured(&figures)).unwrap();
     }
-    course.answer()
+    progress.answer()
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn three_of_eight_settings_that_count_are_found_and_no_others() {
 
 #[test]
 fn no_gain_is_reported_when_none_of_eight_settings_counts() {
-    let told = (0..20).filter(|seed| {
+    let reported = (0..20).filter(|seed| {
         let answer = search(&known(*seed, 16), flat);
         // It is told what would have been seen, whether or not that is of interest.
         assert!(answer.was_compared() && answer.visible_ratio > 0.0);
         !answer.settings.is_empty()
     });
-    assert!(told.count() <= 1);
+    assert!(reported.count() <= 1);
 }

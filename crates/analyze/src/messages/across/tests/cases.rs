@@ -2,23 +2,23 @@
 
 use super::*;
 use dyno_record::tail::{HostClock, Sample};
-use dyno_testkit::findings::{Told, case};
+use dyno_testkit::findings::{Reported, case};
 
 type Case = dyno_testkit::findings::Case<TailDocument>;
 
 #[test]
 fn every_finding_is_measured_and_silent_where_it_is_not() {
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     for cases in [
         latencies(),
         sizes_and_drivers(),
         events(),
-        doubts(),
+        caveats(),
         programs(),
     ] {
-        told.check(findings, cases);
+        reported.check(findings, cases);
     }
-    told.finish("crates/analyze/src/messages");
+    reported.finish("crates/analyze/src/messages");
 }
 
 /// Documents of one cell of a producer that waits for each insert.
@@ -66,8 +66,8 @@ fn without_deliveries(document: &mut TailDocument) {
 fn few_messages(document: &mut TailDocument) {
     for cell in &mut document.cells {
         let producer = &mut measured(cell).producers[0];
-        producer.course.points.truncate(8);
-        producer.verdict = judge(&producer.course);
+        producer.timeline.points.truncate(8);
+        producer.verdict = judge(&producer.timeline);
     }
 }
 
@@ -215,7 +215,7 @@ fn far(uncertainty_ns: u64, consistent: bool) -> TailDocument {
     })
 }
 
-fn doubts() -> Vec<Case> {
+fn caveats() -> Vec<Case> {
     let busy = |cpu_s| one(|cell| measured(cell).server.as_mut().unwrap().cpu_s = Some(cpu_s));
     let unmeasured = |it: &mut TailDocument| first(it).clocks.clear();
     vec![
@@ -250,7 +250,7 @@ fn programs() -> Vec<Case> {
         cell.settings.schedule = None;
         let producer = &mut measured(cell).producers[0];
         producer.driver.version.language = "javascript".into();
-        producer.resources.cpu_s = Some(producer.course.rates.all_s);
+        producer.resources.cpu_s = Some(producer.timeline.rates.all_s);
     });
     let debug = one(|cell| {
         measured(cell).producers[0].driver.version.build = Some("debug".into());

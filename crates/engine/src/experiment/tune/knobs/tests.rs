@@ -41,15 +41,15 @@ fn default_of(knob: &Knob) -> &str {
 #[test]
 fn cache_default_is_the_servers_value_and_all_values_fit() {
     let mut knobs = shipped(24 << 30);
-    let told = ServerRecord {
+    let reported = ServerRecord {
         cache_bytes: Some(3 * (3840 << 20)),
         ..ServerRecord::default()
     };
     let mut three = task(None);
     three.plan.server.topology = Some("pairs=3".into());
-    let cache = cache_of(Some(&told), &three);
+    let cache = cache_of(Some(&reported), &three);
     assert_eq!(cache.as_deref(), Some("3840MiB"));
-    assert_eq!(cache_of(Some(&told), &task(Some("300MiB"))), None);
+    assert_eq!(cache_of(Some(&reported), &task(Some("300MiB"))), None);
     let caches = std::slice::from_ref(&cache);
     assert_eq!(fit_caches(&mut knobs, caches, 3, 24 << 30), []);
     with_cache(&mut knobs, cache.as_deref());
@@ -86,14 +86,14 @@ fn plan_value_of_one_workload_is_not_the_default_of_another() {
 #[test]
 fn values_less_durable_than_the_server_are_left_out_and_named() {
     // Each plan with what its servers have.
-    let settled = |now: &[&[&str]], durability| {
+    let resolved = |now: &[&[&str]], durability| {
         let mut knob = group("journal", 4 << 30, durability).remove(0);
         let name = "journalCommitInterval".to_owned();
         let has = |value: &&str| BTreeMap::from([(name.clone(), (*value).to_owned())]);
         let found = now.iter().map(|servers| servers.iter().map(has).collect());
         let found: Vec<Vec<BTreeMap<String, String>>> = found.collect();
         let mut left_out = Vec::new();
-        let is_left = settle_parameter(&mut knob, &found, durability, &mut left_out);
+        let is_left = resolve_parameter(&mut knob, &found, durability, &mut left_out);
         (is_left, knob.values.len(), left_out)
     };
     let assert_left_out = |left_out: &[LeftOutKnob], values: &[&str], name: &str| {
@@ -103,28 +103,28 @@ fn values_less_durable_than_the_server_are_left_out_and_named() {
         let said = in_words(&left_out[0]);
         assert!(said.contains(name), "{said}");
     };
-    let (is_left, _, left_out) = settled(&[&["10"]], false);
+    let (is_left, _, left_out) = resolved(&[&["10"]], false);
     assert!(!is_left);
     assert_left_out(&left_out, &[], "`journal commit interval`");
-    let (is_left, values, left_out) = settled(&[&["50"]], false);
+    let (is_left, values, left_out) = resolved(&[&["50"]], false);
     assert_eq!((is_left, values), (true, 3));
     assert_left_out(&left_out, &["100"], "`journal commit interval (100)`");
-    let left_out = settled(&[&["20"]], false).2;
+    let left_out = resolved(&[&["20"]], false).2;
     let name = "`journal commit interval (30 and 100)`";
     assert_left_out(&left_out, &["30", "100"], name);
-    assert!(!settled(&[&["50"], &["100"]], false).0);
+    assert!(!resolved(&[&["50"], &["100"]], false).0);
     // One of the other members has less than what the first one has.
-    assert!(!settled(&[&["100", "30"]], false).0);
-    assert_eq!(settled(&[&["50", "30"]], true), (true, 6, Vec::new()));
-    assert_eq!(settled(&[&["100"]], false), (true, 3, Vec::new()));
-    assert_eq!(settled(&[&["500"]], false), (true, 5, Vec::new()));
-    assert_eq!(settled(&[&["10"]], true), (true, 5, Vec::new()));
+    assert!(!resolved(&[&["100", "30"]], false).0);
+    assert_eq!(resolved(&[&["50", "30"]], true), (true, 6, Vec::new()));
+    assert_eq!(resolved(&[&["100"]], false), (true, 3, Vec::new()));
+    assert_eq!(resolved(&[&["500"]], false), (true, 5, Vec::new()));
+    assert_eq!(resolved(&[&["10"]], true), (true, 5, Vec::new()));
     // Neither is a parameter tried that one of the servers does not have.
     let mut knob = group("journal", 4 << 30, false).remove(0);
     let found = BTreeMap::from([("journalCommitInterval".to_owned(), "100".to_owned())]);
     let found = [vec![found, BTreeMap::new()]];
     let mut left_out = Vec::new();
-    assert!(!settle_parameter(&mut knob, &found, false, &mut left_out));
+    assert!(!resolve_parameter(&mut knob, &found, false, &mut left_out));
     assert_eq!(left_out[0].reason, Some(LeftOutReason::NotThere));
 }
 
@@ -145,7 +145,7 @@ fn unjournaled_server_keeps_its_checkpoint_interval() {
     let mut knob = group("checkpoint", 4 << 30, false).remove(0);
     let mut left_out = Vec::new();
     let now = ["60.0".to_owned()];
-    assert!(settle_checkpoints(&mut knob, &now, false, &mut left_out));
+    assert!(resolve_checkpoints(&mut knob, &now, false, &mut left_out));
     assert_eq!(left_out[0].name, "checkpoint interval");
     assert_eq!(left_out[0].values, ["120", "300", "900"]);
     assert_eq!(left_out[0].reason, Some(LeftOutReason::LessDurable));
@@ -159,7 +159,7 @@ fn dirty_memory_ratio_is_left_out_when_a_size_is_set() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    let settled = |name: &str| {
+    let resolved = |name: &str| {
         let asked = format!("{name}=5,20");
         let allowed = Allowed {
             host: true,
@@ -172,51 +172,54 @@ fn dirty_memory_ratio_is_left_out_when_a_size_is_set() {
         };
         let mut knob = find(&[asked], allowed, machine_of).unwrap().remove(0);
         let setting = knob.host_setting().unwrap();
-        let files = settle_host_in(machine.path(), &mut knob, setting, &[]);
+        let files = resolve_host_in(machine.path(), &mut knob, setting, &[]);
         files.map(|_| default_of(&knob).to_owned())
     };
     write("dirty_ratio", "20\n");
     write("dirty_bytes", "0\n");
     write("dirty_background_ratio", "0\n");
     write("dirty_background_bytes", "67108864\n");
-    assert_eq!(settled("dirty_ratio").as_deref(), Ok("20"));
-    let left_out = settled("dirty_background_ratio");
+    assert_eq!(resolved("dirty_ratio").as_deref(), Ok("20"));
+    let left_out = resolved("dirty_background_ratio");
     assert_eq!(left_out, Err(LeftOutReason::SizeInstead));
     write("dirty_bytes", "268435456\n");
-    assert_eq!(settled("dirty_ratio"), Err(LeftOutReason::SizeInstead));
+    assert_eq!(resolved("dirty_ratio"), Err(LeftOutReason::SizeInstead));
 }
 
 #[test]
 fn server_value_becomes_the_default_even_of_a_text_knob() {
-    let settled = |own: &str, name: &str, told: &str| {
+    let resolved = |own: &str, name: &str, reported: &str| {
         let mut all = group(own, 4 << 30, false).into_iter();
         let mut knob = all.find(|knob| knob.name == name).expect("it is shipped");
-        let parameter = knob.told_parameter().expect("servers tell it").to_owned();
-        let server = BTreeMap::from([(parameter, told.to_owned())]);
+        let parameter = knob
+            .reported_parameter()
+            .expect("servers tell it")
+            .to_owned();
+        let server = BTreeMap::from([(parameter, reported.to_owned())]);
         let mut left_out = Vec::new();
-        let is_left = settle_parameter(&mut knob, &[vec![server]], false, &mut left_out);
+        let is_left = resolve_parameter(&mut knob, &[vec![server]], false, &mut left_out);
         assert_eq!(is_left, left_out.is_empty(), "{left_out:?}");
         match left_out.first() {
             None => Ok(default_of(&knob).to_owned()),
             Some(knob) => Err(knob.reason),
         }
     };
-    let settled_to = |own: &str, name: &str, told: &str, expected: &str| {
-        assert_eq!(settled(own, name, told).as_deref(), Ok(expected));
+    let resolved_to = |own: &str, name: &str, reported: &str, expected: &str| {
+        assert_eq!(resolved(own, name, reported).as_deref(), Ok(expected));
     };
     let engine = "eviction=(threads_max=8,threads_min=8),eviction_dirty_target=7";
-    settled_to("eviction", "eviction threads", engine, "8");
-    settled_to("eviction", "dirty target", engine, "7");
+    resolved_to("eviction", "eviction threads", engine, "8");
+    resolved_to("eviction", "dirty target", engine, "7");
     // What it does not tell is what the file says.
-    settled_to("eviction", "dirty trigger", engine, "20");
+    resolved_to("eviction", "dirty trigger", engine, "20");
     let several = "eviction=(threads_max=20,threads_min=4)";
     assert_eq!(
-        settled("eviction", "eviction threads", several),
+        resolved("eviction", "eviction threads", several),
         Err(Some(LeftOutReason::SeveralValues))
     );
     let reads = r#"{ "samplingRate": 0.05, "maxTimeMS": 1000 }"#;
-    settled_to("replication", "mirrored reads", reads, "0.05");
-    settled_to("checkpoint", "checkpoint interval", "60.0", "60");
+    resolved_to("replication", "mirrored reads", reads, "0.05");
+    resolved_to("checkpoint", "checkpoint interval", "60.0", "60");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use dyno_record::experiment::{
 };
 
 pub(super) fn cases() -> Vec<Case> {
-    let cases = [doubts(), verdicts(), bounds(), demands(), pairs()];
+    let cases = [caveats(), verdicts(), bounds(), demands(), pairs()];
     cases.into_iter().flatten().collect()
 }
 
@@ -48,7 +48,7 @@ fn plans(experiment: &mut Experiment) -> &mut AbAnswer {
     }
 }
 
-fn doubts() -> Vec<Case> {
+fn caveats() -> Vec<Case> {
     let stolen = with(slower(), |it| {
         let pair = DisturbedPair {
             pair: 0,
@@ -59,7 +59,7 @@ fn doubts() -> Vec<Case> {
     let full = with(slower(), |it| {
         runs(it).for_each(|run| run.caveats = vec![CaveatKind::GeneratorBottleneck]);
         let said = statement!("client-cpus-busy", used = crate::values::number(0.99));
-        doubt(it, CaveatKind::GeneratorBottleneck, said);
+        caveat(it, CaveatKind::GeneratorBottleneck, said);
     });
     vec![
         case("pairs-set-aside", stolen)

@@ -128,12 +128,12 @@ fn ends_of_maxima() -> Vec<Case> {
         ("most-clients-reached", ClientsEnd::LimitReached),
         ("clients-search-ended-early", ClientsEnd::OutOfMeasurements),
     ];
-    let told = ends.map(|(code, end)| {
+    let reported = ends.map(|(code, end)| {
         case(code, search(|answer| answer.search.end = end)).not_if("the rate stays", |it| {
             searched(it).search.end = ClientsEnd::Plateau;
         })
     });
-    told.into()
+    reported.into()
 }
 
 fn objectives() -> Vec<Case> {
@@ -191,7 +191,7 @@ fn ends_of_objectives() -> Vec<Case> {
             false,
         ),
     ];
-    let told = ends.map(|(code, end, has_boundary)| {
+    let reported = ends.map(|(code, end, has_boundary)| {
         let ended = objective(|answer| {
             answer.search.end = end;
             answer.search.boundary.take_if(|_| !has_boundary);
@@ -200,7 +200,7 @@ fn ends_of_objectives() -> Vec<Case> {
             kept(it).search.end = ObjectiveEnd::Resolved;
         })
     });
-    told.into()
+    reported.into()
 }
 
 fn single_runs() -> Vec<Case> {
@@ -210,7 +210,7 @@ fn single_runs() -> Vec<Case> {
     let drifting = with(search(|_| ()), |it| {
         unsteady(it, Some(false));
         let said = statement!("trend", change = crate::values::percent(0.2));
-        doubt(it, CaveatKind::NotSteady, said);
+        caveat(it, CaveatKind::NotSteady, said);
     });
     vec![
         case("runs-with-failures", failing).not_if("none failed", |it| {

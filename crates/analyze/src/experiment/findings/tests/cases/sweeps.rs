@@ -242,7 +242,7 @@ fn relative() -> Vec<Case> {
             versions(&[[(10_000.0, 80e-6), (9_000.0, 90e-6)]]),
         )
         .not_if("nothing is its base", alone),
-        case("level-not-told-apart", lucky())
+        case("level-indistinct", lucky())
             .not_if("it differs for certain", |it| *it = drifting(0.9, 1.1))
             .not_without(
                 "settings: [mongod 6.0.27]",
@@ -259,7 +259,7 @@ fn reach() -> Vec<Case> {
         unsteady(it, Some(false));
         let said = statement!("trend", subject = "rate", change = percent(0.2));
         *it = answered(it.clone());
-        doubt(it, CaveatKind::NotSteady, said);
+        caveat(it, CaveatKind::NotSteady, said);
     });
     let shared = with(clients(), |it| {
         let busy = &mut level(it, 0).busy_ratio;
@@ -295,7 +295,7 @@ fn reach() -> Vec<Case> {
 }
 
 fn opportunities() -> Vec<Case> {
-    let doubtful = |kind, said| with(clients(), |it| doubt(it, kind, said));
+    let doubtful = |kind, said| with(clients(), |it| caveat(it, kind, said));
     let relaxed = statement!("writes-not-durable", write_concern = "w: 1");
     let fits = statement!("data-fits-in-cache", data = bytes(22e6), cache = bytes(4e9));
     let setting = statement!("check-fails", found = "8 MiB", advised = "16 KiB");

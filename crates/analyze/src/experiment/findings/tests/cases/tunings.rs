@@ -1,7 +1,7 @@
 //! The findings of searches for better settings.
 
 use super::*;
-use crate::experiment::tune::{Baseline, RunOutcome, TuneCourse, TuneNext};
+use crate::experiment::tune::{Baseline, RunOutcome, TuneNext, TuneProgress};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, CostKind, CostRatio, DemandRatio,
     Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason, RunsSetAside, Statistic, TUNE,
@@ -166,21 +166,21 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
     while !baseline.is_complete() {
         baseline.take(run(1.0));
     }
-    let mut course = TuneCourse::new(&options, &baseline).expect("it goes well");
-    while let TuneNext::Run { keys, .. } = course.next_run() {
+    let mut progress = TuneProgress::new(&options, &baseline).expect("it goes well");
+    while let TuneNext::Run { keys, .. } = progress.next_run() {
         let is = |name: &str| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
             value.is_some_and(|value| value == "4")
         };
         let taken = if harms && is("delay") {
-            course.take(RunOutcome::Harmful {
+            progress.take(RunOutcome::Harmful {
                 reason: "it hangs",
                 stolen_ratio: None,
                 server_ended: false,
             })
         } else {
             let figures = run(if is("threads") { factor } else { 1.0 });
-            course.take(RunOutcome::Measured(&figures))
+            progress.take(RunOutcome::Measured(&figures))
         };
         taken.expect("the defaults go well");
     }
@@ -193,7 +193,7 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
         TUNE.into(),
         serde_json::to_value(&options).expect("it is plain data"),
     );
-    experiment.answer = Some(Answer::Tune(Box::new(course.answer())));
+    experiment.answer = Some(Answer::Tune(Box::new(progress.answer())));
     experiment
 }
 

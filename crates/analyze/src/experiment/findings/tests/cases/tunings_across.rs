@@ -2,8 +2,8 @@
 
 use super::tunings::options;
 use super::*;
-use crate::experiment::tune::across::AcrossCourse;
-use crate::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneCourse, TuneNext};
+use crate::experiment::tune::across::AcrossProgress;
+use crate::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneNext, TuneProgress};
 use dyno_record::experiment::{Dependence, OnWorkload, TuneAcrossAnswer};
 
 pub(super) fn cases() -> Vec<Case> {
@@ -11,15 +11,17 @@ pub(super) fn cases() -> Vec<Case> {
         case("tune-across-same", together())
             .not_if("each loses what the other gains", |it| *it = opposed())
             .not_if("it cannot be told", |it| {
-                answer(it).dependence = Dependence::NotTold
+                answer(it).dependence = Dependence::Undecided
             }),
         case("tune-across-depends", opposed()).not_if("both have the same", |it| *it = together()),
         case("tune-across-depends", harmful()).not_if("it cannot be told", |it| {
-            answer(it).dependence = Dependence::NotTold
+            answer(it).dependence = Dependence::Undecided
         }),
         case(
-            "tune-across-not-told",
-            with(opposed(), |it| answer(it).dependence = Dependence::NotTold),
+            "tune-across-undecided",
+            with(opposed(), |it| {
+                answer(it).dependence = Dependence::Undecided
+            }),
         )
         .not_if("nothing was compared", |it| {
             for found in &mut answer(it).winners {
@@ -29,7 +31,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("tune-across-nothing", flat()).not_if("something is better", |it| *it = together()),
         case(
             "tune-across-nothing-proven",
-            with(flat(), |it| answer(it).dependence = Dependence::NotTold),
+            with(flat(), |it| answer(it).dependence = Dependence::Undecided),
         )
         .not_if("it would have been seen", |it| *it = flat()),
         case("tune-good-for-all", together())
@@ -110,11 +112,11 @@ fn across(factors: [(f64, f64); 2]) -> Experiment {
         while !baseline.is_complete() {
             baseline.take(run(1.0));
         }
-        let course = TuneCourse::new(&options, &baseline).expect("it goes well");
-        searches.push((workload.to_owned(), course));
+        let progress = TuneProgress::new(&options, &baseline).expect("it goes well");
+        searches.push((workload.to_owned(), progress));
     }
-    let mut course = AcrossCourse::new(searches);
-    while let (workload, TuneNext::Run { keys, .. }) = course.next_run() {
+    let mut progress = AcrossProgress::new(searches);
+    while let (workload, TuneNext::Run { keys, .. }) = progress.next_run() {
         let is = |name: &str| {
             let value = keys.get(&format!("server.runtime_parameters.{name}"));
             value.is_some_and(|value| value == "4")
@@ -123,13 +125,13 @@ fn across(factors: [(f64, f64); 2]) -> Experiment {
         let threads = if is("threads") { threads } else { 1.0 };
         let delay = if is("delay") { delay } else { 1.0 };
         let figures = run(threads * delay);
-        let taken = course.take(RunOutcome::Measured(&figures));
+        let taken = progress.take(RunOutcome::Measured(&figures));
         taken.expect("the defaults go well");
     }
     let mut experiment = experiment(
         (CLIENTS, &["8", "8"]),
         vec![done[0].clone(), done[1].clone()],
     );
-    experiment.answer = Some(Answer::TuneAcross(Box::new(course.answer())));
+    experiment.answer = Some(Answer::TuneAcross(Box::new(progress.answer())));
     experiment
 }

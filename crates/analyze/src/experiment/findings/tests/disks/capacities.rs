@@ -44,10 +44,10 @@ fn bound_of_mixed_reads_and_writes_is_not_below_device_ability() {
     // It limits first, whichever is true.
     assert_eq!(found.unknown, None);
     let said = the(&sweep, "bottleneck (");
-    let told = told(&said.evidence).join("; ");
+    let reported = reported(&said.evidence).join("; ");
     assert!(
-        told.contains("together:") && told.contains("is_least: true"),
-        "{told}"
+        reported.contains("together:") && reported.contains("is_least: true"),
+        "{reported}"
     );
     // Two CPUs of 200 µs end at 10,000/s, which is between both.
     let (sweep, found) = measured(200e-6, Some(8e3), Some(8e3), half_writes);
@@ -76,8 +76,8 @@ fn flushes_were_not_measured_and_leave_the_limit_open() {
     let bottleneck = the(&sweep, "bottleneck (");
     let said = format!("{:?}", bottleneck.statement);
     assert!(said.contains("is_of_known"), "{said}");
-    let told = told(&bottleneck.evidence).join("; ");
-    assert!(!told.contains("next-resource"), "{told}");
+    let reported = reported(&bottleneck.evidence).join("; ");
+    assert!(!reported.contains("next-resource"), "{reported}");
     let bound = answer(&mut sweep).bound_per_s.expect("that of the CPUs");
     assert!((bound.value * 5e-6 - 1.0).abs() < 0.1, "{bound:?}");
     // Where its requests alone allow less than the CPUs, that stays a bound.

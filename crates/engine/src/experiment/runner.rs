@@ -1,0 +1,697 @@
+//! Runs the points of an experiment one after the other, each into a run directory of its own, and keeps
+//! the document of the experiment up to date, so that an interruption loses the current point at most.
+
+mod attempt;
+mod conditions;
+mod machines;
+
+pub(crate) use attempt::Failure;
+use machines::prepared;
+
+use super::folder::ExperimentFolder;
+use super::hosts;
+use super::points::{
+    Planned, WhichPlan, changes_the_collection, documents, ended_after_s, plan_of, planned, point,
+};
+use super::request::ExperimentOptions;
+use crate::context::Context;
+use crate::deployment::DeploymentUnderTest;
+use crate::deployment::locality;
+use crate::deployment::parameters;
+use crate::deployment::placement::HostPlacement;
+use crate::deployment::server::ServerPaths;
+use crate::doctor::journal::Journal;
+use crate::error::{Error, Kind, OrFault};
+use crate::observer::Observer;
+use crate::run::host_settings::HostSettings;
+use crate::run::limits::WindowLimits;
+use crate::run::options::{Extent, RunOptions};
+use crate::run::run_on;
+use dyno_analyze::experiment::conditions::Conditions;
+use dyno_analyze::experiment::figures::{self, measured};
+use dyno_analyze::uncertainty::series::IntervalSample;
+use dyno_load::job::RetryRule;
+use dyno_plan::Plan;
+use dyno_plan::host_setting::HostSetting;
+use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
+use dyno_plan::task::Task;
+use dyno_record::experiment::{Experiment, Figures, Point, Verb};
+use dyno_record::model::{PhaseKind, RunDocument, RunStatus, ServerRecord};
+use dyno_record::quantity::Quantity;
+use dyno_record::reader::Run;
+use dyno_record::responses::{WindowResponses, responses};
+use dyno_results::experiment::{self as results, conclude};
+use dyno_results::run::stolen_ratio;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// An experiment under way.
+pub(crate) struct ExperimentRunner<'a> {
+    pub(crate) document: Experiment,
+    pub(crate) folder: ExperimentFolder,
+    /// The plans that the points change: one, or one for each side or workload.
+    tasks: BTreeMap<WhichPlan, Task>,
+    options: &'a ExperimentOptions<'a>,
+    pub(crate) context: Context<'a>,
+    deployment: Option<OpenDeployment>,
+    /// See [`Planned::varies_data`].
+    varies_data: bool,
+    /// Whether several kinds of servers are compared. Each repetition starts its own then: what is peculiar to one start, such
+    /// as where its memory lies, makes a difference of several percent, and would be the same in all of them.
+    compares_servers: bool,
+    /// The conditions of the runs that were done when it was taken up.
+    like: Vec<(String, Conditions)>,
+    /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
+    pub(crate) was_complete: bool,
+}
+
+/// Servers that are up.
+struct OpenDeployment {
+    key: DeploymentKey,
+    deployment: DeploymentUnderTest,
+    /// The repetition that they were started for.
+    repeat: u32,
+    /// What they hold; `None` where that is not known, or is not what was loaded.
+    loaded: Option<DataPlan>,
+}
+
+/// Servers can be kept for the next point if all of this is the same.
+#[derive(Clone, PartialEq)]
+struct DeploymentKey {
+    server: ServerPlan,
+    /// What hosts of servers read of themselves for the run.
+    observe: Option<ObservePlan>,
+    backend: Backend,
+    namespace: (String, String),
+}
+
+impl DeploymentKey {
+    fn of(plan: &Plan) -> Self {
+        // These are set for each run.
+        let runtime_parameters = BTreeMap::new();
+        let mut host_settings = plan.server.host_settings.clone();
+        host_settings
+            .retain(|name, _| HostSetting::named(name).is_some_and(HostSetting::needs_start));
+        DeploymentKey {
+            server: ServerPlan {
+                runtime_parameters,
+                host_settings,
+                ..plan.server.clone()
+            },
+            observe: plan.fleet.is_some().then(|| plan.observe.clone()),
+            backend: plan.client.backend,
+            namespace: (plan.data.database.clone(), plan.data.collection.clone()),
+        }
+    }
+}
+
+impl<'a> ExperimentRunner<'a> {
+    /// Takes up an experiment; points that have figures already are done.
+    pub(crate) fn new(
+        document: Experiment,
+        folder: ExperimentFolder,
+        tasks: BTreeMap<WhichPlan, Task>,
+        options: &'a ExperimentOptions<'a>,
+        context: Context<'a>,
+    ) -> Result<Self, Error> {
+        let mut runner = ExperimentRunner {
+            was_complete: document.status == RunStatus::Complete,
+            document,
+            folder,
+            tasks,
+            options,
+            context,
+            deployment: None,
+            varies_data: false,
+            compares_servers: false,
+            like: Vec::new(),
+        };
+        if !runner.folder.is_new {
+            let earlier = results::conditions(&runner.document, runner.folder.path());
+            for (run, reason) in &earlier.unread {
+                runner.context.warning(format!(
+                    "cannot compare the conditions with those of `{run}`: {reason}"
+                ));
+            }
+            runner.like = earlier.known;
+        }
+        let wishes = (options.fresh, options.no_load);
+        let Planned {
+            tasks: planned,
+            varies_data,
+        } = planned(&runner.document, &runner.tasks, wishes)?;
+        runner.varies_data = varies_data;
+        runner.compares_servers = matches!(runner.document.verb, Verb::Ab | Verb::Suite)
+            && planned
+                .windows(2)
+                .any(|pair| DeploymentKey::of(&pair[0].plan) != DeploymentKey::of(&pair[1].plan));
+        runner.document.status = RunStatus::Running;
+        runner.document.status_reason = None;
+        runner.document.ended_at = None;
+        runner.save()?;
+        Ok(runner)
+    }
+
+    /// The tasks that the points change.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
+    /// The task of one of the plans.
+    pub(crate) fn task(&self, which: &WhichPlan) -> &Task {
+        &self.tasks[which]
+    }
+
+    /// An option of the experiment.
+    pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
+        let value = self.document.options.get(name).cloned().unwrap_or_default();
+        serde_json::from_value(value).or_fault(Kind::BadInput, || {
+            format!("the experiment has no valid option `{name}`")
+        })
+    }
+
+    /// A whole number among the options; at least 1.
+    pub(crate) fn option(&self, name: &str) -> u32 {
+        self.value::<u32>(name).unwrap_or(1).max(1)
+    }
+
+    /// Share of the operations of a point that may fail, by its plan.
+    pub(crate) fn tolerated_error_ratio(&self, point: &Point) -> Result<f64, Error> {
+        let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
+        Ok(task.plan.client.tolerated_error_ratio)
+    }
+
+    /// Fewest clients that a run can have: on a fleet everybody needs one.
+    pub(crate) fn least_clients(&self) -> Result<u32, Error> {
+        hosts::least_clients(self.tasks().next(), self.context)
+    }
+
+    /// Runs all points that are not done. One that fails does not keep the others from it; at the end that is an
+    /// error. Those that an earlier process failed to measure come last.
+    pub(crate) fn run_all(&mut self) -> Result<(), Error> {
+        let points = self.document.points.iter().enumerate();
+        let missing = points.filter(|(_, point)| point.figures.is_none());
+        let (failed, new): (Vec<_>, Vec<_>) = missing
+            .map(|(index, point)| (index, point.problem.is_some()))
+            .partition(|(_, has_failed)| *has_failed);
+        let mut first = None;
+        for (index, _) in new.into_iter().chain(failed) {
+            match self.run(index) {
+                Ok(_) => {}
+                Err(failure)
+                    if failure.kind == Kind::Interrupted || conditions::are_others(&failure) =>
+                {
+                    return Err(failure);
+                }
+                Err(failure) => {
+                    self.set_aside(index, &failure)?;
+                    first.get_or_insert(failure);
+                    // Without them other points would be of another fleet.
+                    let source = self.context.source;
+                    if source.is_some_and(|source| source.has_lost_hosts()) {
+                        break;
+                    }
+                }
+            }
+        }
+        let is_empty = self
+            .document
+            .points
+            .iter()
+            .all(|point| point.figures.is_none());
+        match (first, self.check_problems()) {
+            // Where nothing works at all, the first failure knows best why.
+            (Some(failure), _) if is_empty => Err(failure),
+            (Some(failure), Err(all)) => Err(Error {
+                hint: failure.hint,
+                log_tail: failure.log_tail,
+                ..all
+            }),
+            (_, result) => result,
+        }
+    }
+
+    /// Keeps the reason why a point failed, and begins the next one with a new server.
+    fn set_aside(&mut self, index: usize, failure: &Error) -> Result<(), Error> {
+        let point = &mut self.document.points[index];
+        if point.problem.is_none() {
+            let reason = dyno_plan::uri::redact(&format!("{:#}", failure.cause));
+            self.context.warning(&reason);
+            point.problem = Some(reason);
+            // Of a server that has died the end is no news.
+            drop(self.close());
+        }
+        self.save()
+    }
+
+    /// An error with the points that failed.
+    fn check_problems(&self) -> Result<(), Error> {
+        let points = &self.document.points;
+        let failed: Vec<String> = points
+            .iter()
+            .filter_map(|point| {
+                Some(format!(
+                    "`{}`: {}",
+                    point.directory,
+                    point.problem.as_ref()?
+                ))
+            })
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let (count, all) = (failed.len(), points.len());
+        let text = format!("{count} of {all} runs failed: {}", failed.join("; "));
+        Err(Error::new(Kind::Environment, text))
+    }
+
+    /// Runs one more point of this plan with these settings, or gives the figures of an interrupted experiment that
+    /// has it. Searches ask for the same points again when they are resumed.
+    pub(crate) fn measure(
+        &mut self,
+        settings: &[(&str, String)],
+        which: &WhichPlan,
+        number: usize,
+    ) -> Result<Figures, Error> {
+        self.ask(settings, which, number);
+        match &self.document.points[number].figures {
+            Some(figures) => Ok(figures.clone()),
+            None => self.run(number),
+        }
+    }
+
+    /// As [`ExperimentRunner::measure`], for a load that may be too much: `None` if no operation succeeded.
+    pub(crate) fn probe(
+        &mut self,
+        settings: &[(&str, String)],
+        number: usize,
+    ) -> Result<Option<Figures>, Error> {
+        self.ask(settings, &WhichPlan::Only, number);
+        let has_failed = |runner: &Self| runner.document.points[number].problem.is_some();
+        if has_failed(self) {
+            return Ok(None);
+        }
+        match self.measure(settings, &WhichPlan::Only, number) {
+            Err(_) if has_failed(self) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// What each of the servers of this plan has of these parameters; they are started if they are not up.
+    pub(crate) fn server_parameters(
+        &mut self,
+        which: &WhichPlan,
+        names: &[&String],
+    ) -> Result<Vec<BTreeMap<String, String>>, Error> {
+        let task = self.tasks[which].clone();
+        let key = DeploymentKey::of(&task.plan);
+        if self.deployment.as_ref().is_none_or(|open| open.key != key) {
+            drop(self.open_deployment(&task, 0)?);
+        }
+        let open = self.deployment.as_ref();
+        open.map_or(Ok(Vec::new()), |open| {
+            parameters::values(&open.deployment, names)
+        })
+    }
+
+    /// A parameter that the servers which are up take while they run, with nearly this name.
+    pub(crate) fn near_parameter(&self, name: &str) -> Option<String> {
+        parameters::near(&self.deployment.as_ref()?.deployment, name)
+    }
+
+    /// Refuses servers that run already, and a machine, that have what a killed run has set.
+    pub(crate) fn check_undone(&self) -> Result<(), Error> {
+        let Some(folder) = self.context.environment.state_dir.as_deref() else {
+            return Ok(());
+        };
+        let journal = Journal::open(folder, Path::new("/"))?;
+        if !self.is_remote() {
+            journal.check_machine()?;
+        }
+        let remotes = self.tasks.values().filter_map(|task| task.remote.as_ref());
+        let mut uris = remotes.map(|remote| remote.target.to_string());
+        uris.try_for_each(|uri| journal.check_deployment(&uri))
+    }
+
+    /// Folders of this machine with the data of the servers that were started last.
+    pub(crate) fn data_folders(&self) -> Vec<PathBuf> {
+        let storage = self
+            .deployment
+            .as_ref()
+            .and_then(|open| open.deployment.storage());
+        if let Some(storage) = storage {
+            return vec![storage.data()];
+        }
+        let mut tasks = self.tasks().filter(|task| task.remote.is_none());
+        let task = tasks.next();
+        task.map_or_else(Vec::new, |task| {
+            locality::planned_folders(&task.plan, &self.paths())
+        })
+    }
+
+    /// Where servers that are started find what they need.
+    fn paths(&self) -> ServerPaths<'_> {
+        ServerPaths {
+            environment: self.context.environment,
+            embedded: self.options.embedded_server.as_deref(),
+            folder: self.folder.path(),
+        }
+    }
+
+    /// What a run has told of its server; `None` if the experiment has no such run.
+    pub(crate) fn server_of(&self, number: usize) -> Result<Option<ServerRecord>, Error> {
+        let Some(point) = self.document.points.get(number) else {
+            return Ok(None);
+        };
+        let directory = self.folder.path().join(&point.directory);
+        let run = Run::open(&directory)?;
+        Ok(Some(run.document.server))
+    }
+
+    /// Keeps an option of the experiment.
+    pub(crate) fn keep(&mut self, name: &str, value: &impl Serialize) {
+        let value = serde_json::to_value(value).expect("it is plain data");
+        self.document.options.insert(name.into(), value);
+    }
+
+    /// Whether the servers run already, so that they cannot be started anew.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.tasks.values().any(|task| task.remote.is_some())
+    }
+
+    /// Makes point `number` one with these settings, unless it is one.
+    fn ask(&mut self, settings: &[(&str, String)], which: &WhichPlan, number: usize) {
+        let settings: BTreeMap<String, String> = settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        if let Some(known) = self.document.points.get(number) {
+            if known.settings == settings && WhichPlan::of(known) == *which {
+                return;
+            }
+            let others = self.document.points.len() - number;
+            self.context.warning(format!(
+                "from run {} on the search takes another course than before; runs that no longer count: {others}",
+                number + 1
+            ));
+            self.document.points.truncate(number);
+        }
+        let repeat = self
+            .document
+            .points
+            .iter()
+            .filter(|point| point.settings == settings && WhichPlan::of(point) == *which)
+            .count();
+        self.document.points.push(point(
+            number,
+            settings,
+            which.clone(),
+            u32::try_from(repeat).unwrap_or(u32::MAX),
+        ));
+    }
+
+    fn run(&mut self, index: usize) -> Result<Figures, Error> {
+        self.run_within(index, None)
+    }
+
+    fn run_within(&mut self, index: usize, limits: Option<WindowLimits>) -> Result<Figures, Error> {
+        self.context.cancel.check()?;
+        let point = &self.document.points[index];
+        let repeat = point.repeat;
+        let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
+        self.announce(index);
+        self.document.points[index].problem = None;
+        self.document.points[index].stolen_ratio = None;
+        self.document.points[index].ended_after_s = None;
+        self.document.points[index].server_ended = false;
+        let directory = self
+            .folder
+            .path()
+            .join(&self.document.points[index].directory);
+        // What an interrupted run left there is not part of the experiment.
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).or_fault(Kind::Environment, || {
+                format!("cannot use `{}`", directory.display())
+            })?;
+        }
+        let context = self.context;
+        let settings = self.open_deployment(&task, repeat)?;
+        let (like, side) = (&self.like, self.document.points[index].side);
+        let check = |run: &RunDocument| conditions::check(&Conditions::of_run(run, side), like);
+        let options = RunOptions {
+            environment: context.environment.clone(),
+            extent: Extent::Whole,
+            no_load: self.options.no_load,
+            fresh: self.begins_fresh(&task),
+            drop_foreign: self.options.drop_foreign,
+            retry: RetryRule::default(),
+            abort_load: true,
+            out: Some(directory.clone()),
+            embedded_server: self.options.embedded_server.clone(),
+            selfcheck: self.options.selfcheck.clone(),
+            guard: None,
+            limits,
+            check: Some(&check),
+            source: context.source,
+        };
+        let deployment = self.deployment.as_mut().map(|open| {
+            // A run that fails may leave anything.
+            open.loaded = None;
+            &mut open.deployment
+        });
+        let outcome = run_on(&task, &options, context, deployment, settings);
+        let finished =
+            outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
+        if let Some(fault) = finished.fault {
+            return Err(fault.context(format!("the run in `{}` failed", directory.display())));
+        }
+        if finished.interrupted {
+            return Err(Error::new(Kind::Interrupted, "interrupted"));
+        }
+        if let Some(open) = &mut self.deployment {
+            let stays = !changes_the_collection(&task.plan);
+            open.loaded = stays.then(|| documents(&task.plan));
+        }
+        let windows = responses(&directory, PhaseKind::Measure, None)?;
+        let run = &finished.results.run.document;
+        if let Some(ended_early) = &run.status_reason {
+            self.context.note(ended_early);
+        }
+        let mut found = figures::of_run(run, &windows, self.seed());
+        machines::keep(&mut self.document, run);
+        if let Ok(figures) = &mut found {
+            figures.stolen_ratio = stolen_ratio(&finished.results.run);
+        }
+        let storage = prepared(&run.environment).cloned();
+        let point = &mut self.document.points[index];
+        point.storage = storage;
+        point.ended_after_s = ended_after_s(run);
+        point.problem = found.as_ref().err().map(ToString::to_string);
+        point.figures = found.as_ref().ok().cloned();
+        self.save()?;
+        found.or_fault(Kind::Environment, || {
+            format!("the run in `{}` failed", directory.display())
+        })
+    }
+
+    /// The recording windows of all points that were run, by their place.
+    pub(crate) fn windows(&self) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
+        let places: Vec<usize> = (0..self.document.points.len()).collect();
+        self.windows_of(&places)
+    }
+
+    /// The recording windows of these points, in their order, of those that were run.
+    pub(crate) fn windows_of(
+        &self,
+        places: &[usize],
+    ) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
+        let mut all = BTreeMap::new();
+        for (number, place) in places.iter().enumerate() {
+            let point = &self.document.points[*place];
+            if let Some(figures) = &point.figures {
+                let is_open = figures.offered_rate_per_s.is_some();
+                let windows = self.responses_of(*place)?;
+                all.insert(number, measured(&windows, is_open).samples);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The recording windows of the measure phase of a point.
+    pub(crate) fn responses_of(&self, place: usize) -> Result<Vec<WindowResponses>, Error> {
+        let directory = &self.document.points[place].directory;
+        let directory = self.folder.path().join(directory);
+        Ok(responses(&directory, PhaseKind::Measure, None)?)
+    }
+
+    /// Seed of the resampling: that of the plan, so that the same runs give the same figures.
+    pub(crate) fn seed(&self) -> u64 {
+        self.tasks
+            .values()
+            .next()
+            .map_or(0, |task| task.plan.client.seed)
+    }
+
+    /// Says that a run, or the pair that it is of, does not count, if the hypervisor took too much of the CPU time.
+    pub(crate) fn note_set_aside(&self, stolen_ratio: Option<f64>) {
+        if let Some(stolen_ratio) = stolen_ratio {
+            self.context.note(format!(
+                "set aside: the hypervisor took {} of the CPU time",
+                Quantity::ratio(stolen_ratio)
+            ));
+        }
+    }
+
+    fn announce(&self, index: usize) {
+        let point = &self.document.points[index];
+        let settings = point.settings.iter();
+        let settings = settings.map(|(key, value)| format!("{key}={value}"));
+        let settings: Vec<String> = point.workload.iter().cloned().chain(settings).collect();
+        let side = match point.side {
+            Some(side) => format!(" {}", side.label()),
+            None => String::new(),
+        };
+        let what = if settings.is_empty() {
+            "as planned".to_owned()
+        } else {
+            settings.join(", ")
+        };
+        let count = if self.document.axes.is_empty() {
+            format!("run {}", index + 1)
+        } else {
+            format!("run {} of {}", index + 1, self.document.points.len())
+        };
+        let repeat = match point.repeat {
+            0 => String::new(),
+            number => format!(", repetition {number}"),
+        };
+        self.context.note(format!("{count}:{side} {what}{repeat}"));
+    }
+
+    /// Whether a run does not work on what an earlier one left.
+    fn begins_fresh(&self, task: &Task) -> bool {
+        self.options.fresh
+            || match task.plan.data.fresh {
+                FreshData::Collection | FreshData::Server => true,
+                FreshData::Never => false,
+                FreshData::WhenChanged => task.remote.is_none() && self.holds_other_documents(task),
+            }
+    }
+
+    /// Whether what an earlier run left is, or may be, not what this one works on.
+    fn holds_other_documents(&self, task: &Task) -> bool {
+        let open = self.deployment.as_ref();
+        let loaded = open.and_then(|open| open.loaded.as_ref());
+        self.varies_data && loaded != Some(&documents(&task.plan))
+    }
+
+    /// Makes the servers those of the plan, with its settings of the machine, which hold until they are dropped.
+    fn open_deployment(
+        &mut self,
+        task: &Task,
+        repeat: u32,
+    ) -> Result<Vec<HostSettings<'a>>, Error> {
+        let (plan, context) = (&task.plan, self.context);
+        let mut settings = Vec::from_iter(HostSettings::of_kernel(plan, context)?);
+        let key = DeploymentKey::of(plan);
+        // A cluster whose collection is dropped is no longer what was asked for.
+        let is_reusable = task.plan.data.fresh != FreshData::Server
+            && !(task.plan.server.is_sharded() && self.begins_fresh(task));
+        let is_its_own = |open: &OpenDeployment| {
+            let is_of_repeat = open.repeat == repeat || task.remote.is_some();
+            open.key == key && (is_of_repeat || !self.compares_servers)
+        };
+        if is_reusable && self.deployment.as_ref().is_some_and(is_its_own) {
+            let folders = locality::planned_folders(plan, &self.paths());
+            settings.extend(HostSettings::of_disk(plan, &folders, context)?);
+            return Ok(settings);
+        }
+        self.close()?;
+        let placement = match (&task.remote, context.source) {
+            (None, None) => HostPlacement::from_plan(plan)?,
+            _ => None,
+        };
+        let (remote, paths) = (task.remote.as_ref(), self.paths());
+        let set = || HostSettings::of_disk(plan, &locality::planned_folders(plan, &paths), context);
+        let placement = placement.as_ref();
+        let (deployment, of_disk) =
+            DeploymentUnderTest::open_after(plan, remote, &paths, placement, context, set)?;
+        settings.extend(of_disk);
+        self.deployment = Some(OpenDeployment {
+            key,
+            deployment,
+            repeat,
+            loaded: None,
+        });
+        Ok(settings)
+    }
+
+    /// Stops the servers.
+    pub(crate) fn close(&mut self) -> Result<(), Error> {
+        let open = self.deployment.take();
+        open.map_or(Ok(()), |open| open.deployment.stop_and_tell(self.context))
+    }
+
+    /// Writes the document.
+    pub(crate) fn save(&self) -> Result<(), Error> {
+        self.folder.save(&self.document)
+    }
+
+    /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
+    pub(crate) fn end(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        let result = result.and(self.close());
+        self.document.ended_at = Some(Timestamp::now().to_string());
+        (self.document.status, self.document.status_reason) = match &result {
+            Ok(()) => (RunStatus::Complete, None),
+            Err(failure) if failure.kind == Kind::Interrupted => {
+                (RunStatus::Partial, Some("interrupted by a signal".into()))
+            }
+            Err(failure) => (
+                RunStatus::Failed,
+                Some(dyno_plan::uri::redact(&format!("{:#}", failure.cause))),
+            ),
+        };
+        if result.is_err() && self.folder.is_new && !self.is_worth_keeping() {
+            self.folder.discard();
+            return result;
+        }
+        let saved = self.conclude();
+        let place = self.folder.path().display();
+        let resume = match self.context.source {
+            Some(source) => source.resume_command(&place.to_string()),
+            None => format!("dyno resume {place}"),
+        };
+        let result = result.map_err(|failure| match failure.hint {
+            None => failure.with_hint(format!(
+                "the measurements so far are in `{place}`; continue with `{resume}`"
+            )),
+            Some(hint) => Error {
+                hint: Some(format!(
+                    "{hint}; the measurements so far are in `{place}`, and `{resume}` continues"
+                )),
+                ..failure
+            },
+        });
+        result.and(saved)
+    }
+
+    /// Finds what follows from the answer, and writes the document with its checksums and reports.
+    fn conclude(&mut self) -> Result<(), Error> {
+        conclude(&mut self.document, self.folder.path());
+        self.save()?;
+        self.folder.finish();
+        let mut observer = self.context.observer;
+        observer.experiment_saved(&self.document, self.folder.path())
+    }
+
+    /// Whether a run was done, or one that failed has left its record.
+    fn is_worth_keeping(&self) -> bool {
+        let has_failed = self.document.status == RunStatus::Failed;
+        self.document.points.iter().any(|point| {
+            let tells_why = has_failed || point.problem.is_some();
+            point.figures.is_some() || tells_why && self.folder.holds(point)
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! What the value of a knob is in what a server tells of its parameter.
+
+use crate::deployment::engine_configuration;
+use dyno_plan::knobs::{ENGINE_CONFIGURATION, Knob};
+use serde_json::Value;
+
+/// What stands for the value in the text of a knob.
+const PLACE: &str = "{}";
+
+/// What a server has of a knob.
+#[derive(Debug, PartialEq)]
+pub(super) enum Reported {
+    /// This value.
+    Value(String),
+    /// Different values in the places of its text, of which none is what the server has.
+    Several,
+    /// The server does not tell it.
+    Nothing,
+}
+
+/// Finds the value of a knob in what a server tells of its parameter.
+pub(super) fn value_of(knob: &Knob, reported: &str) -> Reported {
+    let Some(text) = &knob.text else {
+        return Reported::Value(reported.to_owned());
+    };
+    let found = match document(text) {
+        Some(text) => in_document(&text, serde_json::from_str(reported).ok().as_ref()),
+        None if knob.runtime_parameter() == Some(ENGINE_CONFIGURATION) => {
+            engine_configuration::placed(text, PLACE, reported)
+        }
+        None => vec![engine_configuration::within(text, PLACE, reported)],
+    };
+    let Some(found) = found.into_iter().collect::<Option<Vec<String>>>() else {
+        return Reported::Nothing;
+    };
+    match found.split_first() {
+        None => Reported::Nothing,
+        Some((first, others)) if others.iter().all(|other| other == first) => {
+            Reported::Value(first.clone())
+        }
+        Some(_) => Reported::Several,
+    }
+}
+
+/// The text of a knob, if it is a document, with a string for the value in it.
+fn document(text: &str) -> Option<Value> {
+    let bare = text.replace(PLACE, &format!("\"{PLACE}\""));
+    let parsed = serde_json::from_str(&bare).or_else(|_| serde_json::from_str(text));
+    parsed.ok().filter(Value::is_object)
+}
+
+/// What another document has where this one has places; `None` of each that it has not.
+fn in_document(text: &Value, reported: Option<&Value>) -> Vec<Option<String>> {
+    match text {
+        Value::String(text) if text == PLACE => vec![reported.and_then(plain)],
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let inner = fields.flat_map(|(name, inner)| {
+                in_document(inner, reported.and_then(|reported| reported.get(name)))
+            });
+            inner.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A value as people write it; `None` of what is none.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}

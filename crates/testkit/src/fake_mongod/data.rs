@@ -1,0 +1,152 @@
+//! Commands on documents: who may answer them, and how a router passes them on.
+
+use std::net::SocketAddr;
+use std::sync::PoisonError;
+
+use bson::{Bson, Document, doc};
+
+use super::concerns::Fulfilment;
+use super::node::Node;
+use super::shapes::{Refusal, unreachable};
+use super::store::{COMMANDS, WRITES};
+use super::{lines, note, wire};
+
+/// A write of a document that is there: a client may try that.
+const DUPLICATE_KEY: i32 = 11_000;
+
+impl Node {
+    /// Whether a command is one on documents; a router has a catalog besides.
+    pub(super) fn is_data(&self, name: &str, command: &Document) -> bool {
+        let in_catalog = self.router && command.get_str("$db").is_ok_and(|name| name == "config");
+        COMMANDS.contains(&name) && !in_catalog
+    }
+
+    /// Counts a command of a client with what it asks for.
+    pub(super) fn count(&self, name: &str, command: &Document) {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.count(name, command);
+    }
+
+    /// Answers a command on documents.
+    pub(super) fn data(&mut self, name: &str, command: &Document) -> Result<Document, Refusal> {
+        if self.router {
+            return match self.dealer.is_used() {
+                true => self.dealer.deal(name, command),
+                false => self.forward(command),
+            };
+        }
+        let is_write = WRITES.contains(&name);
+        if !self.is_writable() {
+            return Err(match is_write {
+                true => (10_107, "not primary".to_owned()),
+                false if command.contains_key("$readPreference") => {
+                    (238, "the fake `mongod` does not replicate".to_owned())
+                }
+                false => (13_435, "not primary and secondaryOk=false".to_owned()),
+            });
+        }
+        let fulfilment = self.fulfilment();
+        fulfilment.permit(command)?;
+        let mut reply = self.store.run(name, command)?;
+        self.note_write_errors(name, &reply);
+        if is_write && let Some((code, message)) = fulfilment.failure(command) {
+            let error = doc! { "code": code, "errmsg": message };
+            reply.insert("writeConcernError", error);
+        }
+        Ok(reply)
+    }
+
+    /// Writes that failed are no refusal of the command, and a violation even so.
+    fn note_write_errors(&self, name: &str, reply: &Document) {
+        let errors = reply.get_array("writeErrors").map(Vec::as_slice);
+        for error in errors
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Bson::as_document)
+        {
+            if error
+                .get_i32("code")
+                .is_ok_and(|code| code != DUPLICATE_KEY)
+            {
+                note(
+                    &self.folder,
+                    "violations",
+                    &format!("{} {name}: {error}", self.name),
+                );
+            }
+        }
+    }
+
+    /// Where a write concern can be fulfilled.
+    pub(super) fn fulfilment(&self) -> Fulfilment {
+        let members = self.members();
+        Fulfilment {
+            in_set: self.arguments.has("replSet"),
+            holders: members.iter().filter(|member| !member.arbiter).count(),
+        }
+    }
+
+    /// Hosts of the shards in the order in which they were added, by line.
+    pub(super) fn shards_file(&self) -> String {
+        let config = self.arguments.get("configdb").unwrap_or_default();
+        let set = config.split('/').next().unwrap_or_default();
+        format!("shards-{set}")
+    }
+
+    /// Makes the collection that is sharded.
+    pub(super) fn create_sharded(&mut self, namespace: &str) -> Result<(), Refusal> {
+        let (database, collection) = namespace.split_once('.').unwrap_or_default();
+        let command = doc! { "create": collection, "$db": database };
+        self.data("create", &command).map(drop)
+    }
+
+    /// Passes a command to the primary of the first shard, which holds all documents.
+    fn forward(&mut self, command: &Document) -> Result<Document, Refusal> {
+        let wrapped = doc! { "fakeMongodForward": command.clone(), "$db": "admin" };
+        // A shard that was restarted has closed the connection that was kept.
+        let kept = self.shard.take().and_then(|mut stream| {
+            let reply = wire::exchange(&mut stream, &wrapped).ok()?;
+            Some((stream, reply))
+        });
+        let (stream, mut reply) = match kept {
+            Some(kept) => kept,
+            None => {
+                let address = self.first_primary()?;
+                let asked = wire::connect(address).and_then(|mut stream| {
+                    let reply = wire::exchange(&mut stream, &wrapped)?;
+                    Ok((stream, reply))
+                });
+                asked.map_err(|error| unreachable(address, &error))?
+            }
+        };
+        self.shard = Some(stream);
+        if reply.remove("ok") == Some(Bson::Double(1.0)) {
+            return Ok(reply);
+        }
+        let code = reply.get_i32("code").unwrap_or_default();
+        let message = reply.get_str("errmsg").unwrap_or_default();
+        Err((code, message.to_owned()))
+    }
+
+    fn first_primary(&self) -> Result<SocketAddr, Refusal> {
+        let shards = lines(&self.folder, &self.shards_file());
+        let none = || (70, "there is no shard".to_owned());
+        let hosts = shards.first().ok_or_else(none)?;
+
+        let leads = |address: &SocketAddr| {
+            wire::state(*address)
+                .is_ok_and(|state| state.get_i32("state").is_ok_and(|state| state == 1))
+        };
+        let mut addresses = hosts.split(',').filter_map(|host| host.parse().ok());
+        let primary = addresses.find(leads);
+        primary.ok_or_else(|| (133, format!("no primary among {hosts}")))
+    }
+
+    /// Answers what a router passed on.
+    pub(super) fn forwarded(&mut self, command: &Document) -> Result<Document, Refusal> {
+        let empty = Document::new();
+        let inner = command.get_document("fakeMongodForward").unwrap_or(&empty);
+        let name = inner.keys().next().cloned().unwrap_or_default();
+        self.data(&name, inner)
+    }
+}
