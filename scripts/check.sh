@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What an edit needs: formatting, no circles of files, clippy, and the unit tests of the crates that changed since BASE
-# (default: HEAD, thus what is not committed; the last commit where everything is).
+# Checks an edit: formatting, circles of files, clippy, and the unit tests of the crates that changed since BASE (default: HEAD,
+# thus uncommitted changes; the last commit if there are none).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,7 +11,7 @@ changed_files() {
     git ls-files --others --exclude-standard
 }
 
-# The packages of the folders that hold them, as options of cargo.
+# Cargo options for the packages that contain these files.
 packages() {
     local folder
     sed -n 's#^\(crates/[^/]*\|drivers/rust\|drivers/wire\)/.*#\1#p' | sort -u | while read -r folder; do
@@ -28,5 +28,6 @@ mapfile -t changed < <(changed_files | packages)
 [ ${#changed[@]} -gt 0 ] || mapfile -t changed < <(git diff --name-only HEAD~1 | packages)
 step "formatting" scripts/cargo fmt --all --check
 step "circles of files" scripts/circles
+step "prose" scripts/prose
 step "clippy" scripts/cargo clippy --locked --workspace --all-targets -- -D warnings
 [ ${#changed[@]} -eq 0 ] || step "unit tests (${changed[*]#--package=})" unit_tests "${changed[@]}"
