@@ -1,9 +1,8 @@
-//! Classic histogram buckets, filled from the histograms of the recording windows.
+//! Classic Prometheus histogram buckets, filled from the histograms of the recording windows.
 
 use hdrhistogram::Histogram;
 
-/// Upper bounds in nanoseconds, each included: steps of 1, 2.5 and 5 from 50 µs to 60 s, the end of the range that
-/// is recorded.
+/// Inclusive upper bounds in nanoseconds: steps of 1, 2.5 and 5 from 50 µs to 60 s, the end of the recorded range.
 pub(crate) const BOUNDS_NS: [u64; 20] = [
     50_000,
     100_000,
@@ -27,22 +26,22 @@ pub(crate) const BOUNDS_NS: [u64; 20] = [
     60_000_000_000,
 ];
 
-/// The bounds as they are written, in seconds. The last bucket, without a bound, is not among them.
+/// The bounds in seconds, without the last bucket, which is unbounded.
 pub(crate) fn bounds_s() -> [f64; BOUNDS_NS.len()] {
     BOUNDS_NS.map(|bound| bound as f64 / 1e9)
 }
 
-/// Latencies by bucket.
+/// Counts of latencies by bucket.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Buckets {
-    /// Values in each bucket alone; the last one has those above all bounds.
+    /// Not cumulative; the last bucket counts the values above all bounds.
     counts: [u64; BOUNDS_NS.len() + 1],
     sum_ns: u128,
 }
 
 impl Buckets {
-    /// Adds the values of a window. A value that the window's histogram cannot tell from a bound is counted below
-    /// it; that is three digits.
+    /// Adds the values of a window. A value equal to a bound within the histogram's three digits is counted below the
+    /// bound.
     pub(crate) fn add(&mut self, values: &Histogram<u64>, sum_ns: u128) {
         for value in values.iter_recorded() {
             let lowest = values.lowest_equivalent(value.value_iterated_to());
@@ -52,12 +51,12 @@ impl Buckets {
         self.sum_ns += sum_ns;
     }
 
-    /// Values in each bucket alone.
+    /// Counts by bucket, not cumulative.
     pub(crate) fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// All values.
+    /// Number of all values.
     pub(crate) fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -74,17 +73,17 @@ mod tests {
     use dyno_record::interval::{HIGHEST_NS, latency_histogram};
 
     #[test]
-    fn bounds_rise_and_end_where_recording_does() {
+    fn bounds_rise_to_the_end_of_the_recorded_range() {
         assert!(BOUNDS_NS.is_sorted());
         assert_eq!(BOUNDS_NS.last(), Some(&HIGHEST_NS));
         assert_eq!(bounds_s()[0], 0.000_05);
     }
 
     #[test]
-    fn values_are_counted_up_to_and_including_a_bound() {
+    fn bounds_are_inclusive() {
         let mut values = latency_histogram();
         for (value, times) in [(0, 1), (50_000, 2), (51_000, 3), (1_000_000, 4)] {
-            values.record_n(value, times).expect("it is in the range");
+            values.record_n(value, times).expect("the value is in range");
         }
         values.saturating_record(2 * HIGHEST_NS);
         let mut buckets = Buckets::default();

@@ -1,4 +1,4 @@
-//! Families as OpenMetrics text, by the library of the Prometheus project.
+//! Encodes families with the client library of the Prometheus project, for a comparison with our own text.
 
 use crate::metrics::buckets::bounds_s;
 use crate::metrics::family::{Family, Kind, Labels, Value};
@@ -8,11 +8,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 
-/// Media type of what [`open_metrics`] writes.
-pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// Writes families as OpenMetrics text.
-pub(crate) fn open_metrics(families: Vec<Family>) -> String {
+pub(crate) fn by_the_library(families: Vec<Family>) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Collected(families)));
     let mut output = String::new();
@@ -62,8 +59,11 @@ fn put(metric: &mut MetricEncoder, kind: Kind, labels: &Labels, value: &Value) -
         (Value::Count(count), _) => point.encode_gauge(count),
         (Value::Number(number), _) => point.encode_gauge(number),
         (Value::Buckets(buckets), _) => {
-            let bounds = bounds_s().into_iter().chain([f64::INFINITY]);
-            let counted: Vec<(f64, u64)> = bounds.zip(buckets.counts().iter().copied()).collect();
+            let counted: Vec<(f64, u64)> = bounds_s()
+                .into_iter()
+                .chain([f64::INFINITY])
+                .zip(buckets.counts().iter().copied())
+                .collect();
             point.encode_histogram::<NoLabelSet>(buckets.sum_s(), buckets.count(), &counted, None)
         }
     }

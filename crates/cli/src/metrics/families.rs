@@ -1,5 +1,4 @@
-//! The families of metrics: names, meanings, and the points that totals and sources give them. `docs/prometheus.md`
-//! lists them.
+//! Metric families of the totals and sources: names, help texts and points. `docs/prometheus.md` lists them.
 
 use crate::metrics::buckets::Buckets;
 use crate::metrics::family::{Family, Kind, Value};
@@ -10,7 +9,7 @@ use dyno_record::document::variant_name;
 use dyno_record::model::{PhaseKind, SourceHealth, SourceRecord};
 use std::collections::BTreeMap;
 
-/// All families of a run, in a fixed order; those without points are left out.
+/// Families of a run with points, in a fixed order.
 pub(crate) fn of_totals(totals: &Totals) -> Vec<Family> {
     let mut families = Vec::new();
     families.extend(of_run(totals));
@@ -21,7 +20,7 @@ pub(crate) fn of_totals(totals: &Totals) -> Vec<Family> {
     families
 }
 
-/// What is watched: how well, and its last readings.
+/// Families of the sources: health, cost and last readings.
 pub(crate) fn of_sources(sources: &[Latest]) -> Vec<Family> {
     let records = sources.iter().map(|latest| {
         let is_up = latest.reading.is_some();
@@ -52,11 +51,8 @@ fn of_run(totals: &Totals) -> Vec<Family> {
         ];
         info.put(&labels, Value::Info);
     }
-    let mut phases = Family::new(
-        Kind::Gauge,
-        "dyno_phase",
-        "1 for the current phase, 0 for the others",
-    );
+    let mut phases =
+        Family::new(Kind::Gauge, "dyno_phase", "1 for the current phase, 0 for the others");
     let mut starts = Family::new(
         Kind::Gauge,
         "dyno_phase_start_timestamp_seconds",
@@ -95,7 +91,7 @@ fn of_operations(totals: &Totals) -> Vec<Family> {
     };
     let operations = per_operation(
         "dyno_operations",
-        "Operations that succeeded; a read-modify-write counts as its read and its update, too",
+        "Operations that succeeded; a read-modify-write also counts as its read and its update",
         |operation| operation.succeeded,
     );
     let documents = per_operation(
@@ -109,11 +105,7 @@ fn of_operations(totals: &Totals) -> Vec<Family> {
         "Operations that failed, by the kind of failure",
     );
     for ((phase, operation, kind), count) in &totals.errors {
-        let labels = [
-            ("phase", phase.as_str()),
-            ("operation", operation),
-            ("kind", kind),
-        ];
+        let labels = [("phase", phase.as_str()), ("operation", operation), ("kind", kind)];
         errors.put(&labels, Value::Count(*count));
     }
     let mut families = vec![logical, operations, documents, errors];
@@ -134,17 +126,17 @@ fn latencies(totals: &Totals) -> [Family; 3] {
     [
         latency(
             "dyno_response_time_seconds",
-            "Time from the intended start to the end of operations that succeeded, waiting included",
+            "Time from the intended start to the end of successful operations, including waiting",
             |operation| &operation.response,
         ),
         latency(
             "dyno_service_time_seconds",
-            "Time from sending to the end of operations that succeeded",
+            "Time from sending to the end of successful operations",
             |operation| &operation.service,
         ),
         latency(
             "dyno_start_delay_seconds",
-            "Time from the intended start to sending of operations that succeeded",
+            "Time from the intended start to sending of successful operations",
             |operation| &operation.start_delay,
         ),
     ]
@@ -186,16 +178,12 @@ fn of_load(totals: &Totals) -> Vec<Family> {
             "Operations sent and not yet answered, on average over the last window",
             totals.mean_in_flight,
         ),
-        Family::new(
-            Kind::Counter,
-            "dyno_reconnects",
-            "Connections replaced after an error",
-        )
-        .with(&[], Value::Count(totals.reconnects)),
+        Family::new(Kind::Counter, "dyno_reconnects", "Connections replaced after an error")
+            .with(&[], Value::Count(totals.reconnects)),
         Family::new(
             Kind::Counter,
             "dyno_retries",
-            "Commands sent once more, as retryWrites and retryReads ask for",
+            "Commands retried because of retryWrites and retryReads",
         )
         .with(&[], Value::Count(totals.retries)),
     ]
@@ -218,7 +206,7 @@ fn of_client(totals: &Totals) -> Vec<Family> {
     vec![cpu, memory]
 }
 
-/// Health and cost of sources.
+/// Families of the health and cost of sources.
 fn of_records<'a>(records: impl Iterator<Item = (&'a SourceRecord, bool)>) -> Vec<Family> {
     let mut up = Family::new(
         Kind::Gauge,
@@ -231,10 +219,7 @@ fn of_records<'a>(records: impl Iterator<Item = (&'a SourceRecord, bool)>) -> Ve
         "CPU time that reading a source took in this program",
     );
     for (record, is_up) in records {
-        let labels = [
-            ("source", record.name.as_str()),
-            ("kind", &variant_name(&record.kind)),
-        ];
+        let labels = [("source", record.name.as_str()), ("kind", &variant_name(&record.kind))];
         let is_up = is_up && record.health != SourceHealth::Failed;
         up.put(&labels, Value::Number(f64::from(u8::from(is_up))));
         cpu.put(&labels, Value::Number(record.cpu_s));

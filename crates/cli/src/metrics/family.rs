@@ -1,8 +1,8 @@
-//! A family of metrics in the sense of OpenMetrics: one name with its meaning, and points that differ by their labels.
+//! An OpenMetrics metric family: a name with its help text, and points that differ by their labels.
 
 use crate::metrics::buckets::Buckets;
 
-/// Kind of a family.
+/// Type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
@@ -11,37 +11,36 @@ pub(crate) enum Kind {
     Info,
 }
 
-/// Labels with their values, in the order in which they are written.
+/// Labels with their values, in output order.
 pub(crate) type Labels = Vec<(String, String)>;
 
 /// The value of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Of a counter that counts.
+    /// Of a counter of events.
     Count(u64),
-    /// Of a gauge, or of a counter that measures.
+    /// Of a gauge, or of a counter of a measured quantity.
     Number(f64),
-    /// Latencies.
     Buckets(Box<Buckets>),
-    /// Of an info: its labels say everything.
+    /// Of an info, which has only labels.
     Info,
 }
 
-/// See the module.
+/// A metric family.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Family {
-    /// Name with its unit, and without the suffix of its kind (`_total`, `_info`, `_bucket`).
+    /// Name with its unit, without the suffix of its type (`_total`, `_info`, `_bucket`).
     pub(crate) name: String,
-    /// One sentence without an end.
+    /// One sentence without a final period.
     pub(crate) help: String,
-    /// The unit, if the name ends in one: a base unit such as `seconds`.
+    /// Base unit at the end of the name, such as `seconds`.
     pub(crate) unit: Option<String>,
     pub(crate) kind: Kind,
     pub(crate) points: Vec<(Labels, Value)>,
 }
 
 impl Family {
-    /// A family without points yet.
+    /// A family without points.
     pub(crate) fn new(kind: Kind, name: &str, help: &str) -> Family {
         Family {
             name: name.to_owned(),
@@ -58,22 +57,19 @@ impl Family {
         self.points.push((labels.iter().map(own).collect(), value));
     }
 
-    /// The same with one more point.
+    /// Adds a point and returns the family.
     pub(crate) fn with(mut self, labels: &[(&str, &str)], value: Value) -> Family {
         self.put(labels, value);
         self
     }
 }
 
-/// The unit at the end of a name, as OpenMetrics wants it told. A rate has none: `_per_second` is not a unit of its own.
+/// The unit at the end of a name, for OpenMetrics. A rate does not have one: `_per_second` is not a unit.
 pub(crate) fn unit_of(name: &str) -> Option<&str> {
     const UNITS: [&str; 5] = ["seconds", "bytes", "ratio", "hertz", "celsius"];
     let (_, last) = name.rsplit_once('_')?;
     let is_rate = name.ends_with("_per_second");
-    UNITS
-        .into_iter()
-        .find(|unit| *unit == last)
-        .filter(|_| !is_rate)
+    UNITS.into_iter().find(|unit| *unit == last).filter(|_| !is_rate)
 }
 
 #[cfg(test)]
@@ -81,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_of_a_name_is_its_end() {
+    fn unit_is_the_end_of_the_name() {
         for (name, unit) in [
             ("dyno_response_time_seconds", Some("seconds")),
             ("dyno_memory_free_bytes", Some("bytes")),

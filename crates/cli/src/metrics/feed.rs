@@ -1,4 +1,4 @@
-//! Passes what a run does to the metrics.
+//! Passes the phases and windows of a run to the metrics.
 
 use crate::metrics::families;
 use crate::metrics::family::Family;
@@ -12,8 +12,8 @@ use dyno_record::model::{PhaseRecord, RunStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The state behind the metrics; copies are the same state. It is held for the time of a copy or of one window only, so
-/// that nobody who reads it holds up a run.
+/// The state behind the metrics; clones share it. The lock is held only to copy the state or to add a window, so that readers
+/// do not delay a run.
 #[derive(Clone, Default)]
 pub(crate) struct Feed(Arc<Mutex<State>>);
 
@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Feed {
-    /// All metrics as they are now.
+    /// The current metrics.
     pub(crate) fn families(&self) -> Vec<Family> {
         let (totals, board) = {
             let state = self.state();

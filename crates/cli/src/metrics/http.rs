@@ -1,9 +1,8 @@
-//! The HTTP server of the metrics: one thread of its own, a few short connections at a time.
+//! The HTTP server of the metrics: one thread, and a few short connections at a time.
 
-use crate::metrics::encode::{OPEN_METRICS, open_metrics};
 use crate::metrics::feed::Feed;
 use crate::metrics::secret::Secret;
-use crate::metrics::text::{PLAIN, plain};
+use crate::metrics::text::{OPEN_METRICS, PLAIN, open_metrics, plain};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -21,35 +20,34 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Connections at a time.
+/// Maximum number of concurrent connections.
 const MOST_CONNECTIONS: usize = 16;
 
-/// Longest time for a request and its answer: whoever reads more slowly is cut off, and a run is not held up.
+/// Time limit for a request and its answer. Slower readers are disconnected.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(10);
 
-/// Longest time for the head of a request, and most bytes of it.
+/// Time limit for the head of a request.
 const HEAD_LIMIT: Duration = Duration::from_secs(2);
+/// Maximum size of the head of a request.
 const MOST_HEAD_BYTES: usize = 16 << 10;
 
-/// Pause after a connection could not be accepted, such as for want of file descriptors.
+/// Pause after an accept failed, for example because file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is served, and to whom.
+/// The served metrics and the required token.
 pub(crate) struct Service {
     pub(crate) feed: Feed,
     pub(crate) token: Option<Secret>,
 }
 
-/// Serves until `stop` tells to end.
+/// Serves until `stop` receives a message.
 pub(crate) fn serve(
     listener: std::net::TcpListener,
     service: Service,
     stop: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -61,10 +59,10 @@ pub(crate) fn serve(
     })
 }
 
-/// A connection that is served.
+/// An open connection.
 struct Guest {
     task: AbortHandle,
-    /// Whether its request is complete.
+    /// Whether the request is complete.
     has_asked: Arc<AtomicBool>,
 }
 
@@ -78,17 +76,13 @@ async fn accept(listener: TcpListener, service: Arc<Service>) {
         };
         make_room(&mut guests, &mut tasks).await;
         let has_asked = Arc::new(AtomicBool::new(false));
-        let task = tasks.spawn(converse(
-            stream,
-            Arc::clone(&service),
-            Arc::clone(&has_asked),
-        ));
+        let task = tasks.spawn(converse(stream, Arc::clone(&service), Arc::clone(&has_asked)));
         guests.push_back(Guest { task, has_asked });
     }
 }
 
-/// Those who hold a place without a request must not keep out those who have one: the oldest of them goes. If all are being
-/// answered, one ends soon.
+/// Closes the oldest connection without a request, so that idle connections do not block others. If all connections are being
+/// answered, waits until one ends.
 async fn make_room(guests: &mut VecDeque<Guest>, tasks: &mut JoinSet<()>) {
     while tasks.try_join_next().is_some() {}
     loop {
@@ -110,7 +104,7 @@ async fn make_room(guests: &mut VecDeque<Guest>, tasks: &mut JoinSet<()>) {
     }
 }
 
-/// One request and its answer.
+/// Reads one request and answers it.
 async fn converse(stream: TcpStream, service: Arc<Service>, has_asked: Arc<AtomicBool>) {
     let answer = service_fn(|request: Request<Incoming>| {
         has_asked.store(true, Ordering::Relaxed);
@@ -123,14 +117,14 @@ async fn converse(stream: TcpStream, service: Arc<Service>, has_asked: Arc<Atomi
         .max_buf_size(MOST_HEAD_BYTES)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), answer);
-    // A client that went away, spoke nonsense or was too slow is no matter of the run.
+    // Failures of a client do not concern the run.
     let _ = tokio::time::timeout(CONNECTION_LIMIT, connection).await;
 }
 
 impl Service {
     fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         if !self.admits(request.headers()) {
-            let mut response = text(StatusCode::UNAUTHORIZED, "a token is needed\n");
+            let mut response = text(StatusCode::UNAUTHORIZED, "token required\n");
             let challenge = hyper::header::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
             return response;
@@ -143,7 +137,7 @@ impl Service {
         }
         match request.uri().path() {
             "/metrics" if accepts_open_metrics(request.headers()) => {
-                with_type(OPEN_METRICS, open_metrics(self.feed.families()))
+                with_type(OPEN_METRICS, open_metrics(&self.feed.families()))
             }
             "/metrics" => with_type(PLAIN, plain(&self.feed.families())),
             "/" => with_type(
@@ -170,10 +164,9 @@ impl Service {
     }
 }
 
-/// Whether the client asks for OpenMetrics by name. Those who take anything get what everybody can read.
+/// Whether the client asks for OpenMetrics by name. `*/*` gets the older text format, which all clients can read.
 fn accepts_open_metrics(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT).iter();
-    let texts = values.filter_map(|value| value.to_str().ok());
+    let texts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',')).any(|range| {
         let mut parts = range.split(';').map(str::trim);
         let is_it = parts
@@ -209,13 +202,13 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        request.body(()).expect("the test names it rightly")
+        request.body(()).expect("the request is valid")
     }
 
     fn service(token: Option<&str>) -> Service {
         Service {
             feed: Feed::default(),
-            token: token.map(|token| token.parse().expect("every text is one")),
+            token: token.map(|token| token.parse().expect("every text is a secret")),
         }
     }
 
@@ -249,17 +242,10 @@ mod tests {
             (Some("Basic 0123456789abcdef"), 401),
             (Some("Bearer"), 401),
         ] {
-            let headers: Vec<_> = value
-                .map(|value| ("authorization", value))
-                .into_iter()
-                .collect();
+            let headers: Vec<_> = value.map(|value| ("authorization", value)).into_iter().collect();
             for path in ["/metrics", "/", "/other"] {
                 let found = status(&service, &request(Method::GET, path, &headers));
-                let expected = if path == "/other" && expected == 200 {
-                    404
-                } else {
-                    expected
-                };
+                let expected = if path == "/other" && expected == 200 { 404 } else { expected };
                 assert_eq!(found, expected, "{path} {value:?}");
             }
         }

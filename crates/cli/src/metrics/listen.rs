@@ -1,4 +1,4 @@
-//! Where the metrics are served: what was typed, checked, and the server as long as it is wanted.
+//! The checked address of the metrics, and their server.
 
 use crate::args::MetricsArguments;
 use crate::messages::Messages;
@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// Where metrics are to be served, and to whom.
+/// Address to serve metrics at, and the required token.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     address: SocketAddr,
@@ -19,7 +19,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Checks what was typed; nothing if no metrics are wanted.
+    /// Checks the options; `None` without `--metrics`.
     pub(crate) fn resolve(
         arguments: &MetricsArguments,
         surroundings: &Surroundings,
@@ -33,33 +33,26 @@ impl Endpoint {
         };
         if let Some(problem) = token.and_then(Secret::problem) {
             let text = format!("the token in `{name}` {problem}");
-            let hint = "make one, for example, with `openssl rand -hex 16`";
+            let hint = "create a token, for example with `openssl rand -hex 16`";
             return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
         if token.is_none() && !address.ip().is_loopback() {
-            let text =
-                format!("`--metrics {address}` would serve everybody who can reach this machine");
-            let hint = "give `--metrics-token` (or the variable `DYNO_METRICS_TOKEN`), or an address that only this machine can reach, such as `127.0.0.1:9464`";
+            let text = format!(
+                "`--metrics {address}` would serve metrics to other machines without a token"
+            );
+            let hint = "pass `--metrics-token` or set `DYNO_METRICS_TOKEN`, or use an address that only this machine can reach, such as `127.0.0.1:9464`";
             return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
-        Ok(Some(Endpoint {
-            address,
-            token: token.cloned(),
-        }))
+        Ok(Some(Endpoint { address, token: token.cloned() }))
     }
 
     fn start(self, messages: Messages) -> Result<Metrics, Error> {
         let (listener, address) = TcpListener::bind(self.address)
             .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
-            .or_fault(Kind::Environment, || {
-                format!("cannot serve metrics at `{}`", self.address)
-            })
-            .with_hint("choose another address with `--metrics`; port 0 takes a free one")?;
+            .or_fault(Kind::Environment, || format!("cannot serve metrics at `{}`", self.address))
+            .with_hint("choose another address with `--metrics`; port 0 picks a free port")?;
         let feed = Feed::default();
-        let service = Service {
-            feed: feed.clone(),
-            token: self.token,
-        };
+        let service = Service { feed: feed.clone(), token: self.token };
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("metrics".into());
         let thread = thread.spawn(move || {
@@ -67,36 +60,29 @@ impl Endpoint {
                 tracing::warn!("metrics are not served: {error}");
             }
         });
-        let thread = thread.or_fault(
-            Kind::Environment,
-            || "cannot start a thread for the metrics",
-        )?;
+        let thread =
+            thread.or_fault(Kind::Environment, || "cannot start a thread for the metrics")?;
         messages.note(&format!("metrics: http://{address}/metrics"));
-        Ok(Metrics {
-            feed,
-            server: Some((stop, thread)),
-        })
+        Ok(Metrics { feed, server: Some((stop, thread)) })
     }
 }
 
-/// Metrics that are served until this goes.
+/// Serves metrics until it is dropped.
 pub(crate) struct Metrics {
     feed: Feed,
     server: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Metrics {
-    /// Begins to serve where it is wanted, and says where.
+    /// Starts to serve at the endpoint, if any, and prints the address.
     pub(crate) fn serve(
         endpoint: Option<Endpoint>,
         messages: Messages,
     ) -> Result<Option<Metrics>, Error> {
-        endpoint
-            .map(|endpoint| endpoint.start(messages))
-            .transpose()
+        endpoint.map(|endpoint| endpoint.start(messages)).transpose()
     }
 
-    /// What the metrics are made of.
+    /// The state behind the metrics.
     pub(crate) fn feed(&self) -> Feed {
         self.feed.clone()
     }
@@ -105,14 +91,14 @@ impl Metrics {
 impl Drop for Metrics {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.server.take() {
-            // A server that has ended by itself has no ear.
+            // The server may have ended already.
             let _ = stop.send(());
             let _ = thread.join();
         }
     }
 }
 
-/// `ADDRESS:PORT`, or `localhost:PORT`.
+/// Parses `ADDRESS:PORT` or `localhost:PORT`.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let numbers = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
@@ -134,24 +120,19 @@ mod tests {
         option: Option<&str>,
         variable: Option<&str>,
     ) -> Result<Option<Endpoint>, Error> {
-        let secret = |text: &str| text.parse::<Secret>().expect("every text is one");
+        let secret = |text: &str| text.parse::<Secret>().expect("every text is a secret");
         let arguments = MetricsArguments {
-            metrics: Some(address(metrics).expect("it is an address")),
+            metrics: Some(address(metrics).expect("the address is valid")),
             metrics_token: option.map(secret),
         };
-        let surroundings = Surroundings {
-            metrics_token: variable.map(secret),
-            ..Surroundings::default()
-        };
+        let surroundings =
+            Surroundings { metrics_token: variable.map(secret), ..Surroundings::default() };
         Endpoint::resolve(&arguments, &surroundings)
     }
 
     #[test]
-    fn an_address_is_a_number_with_a_port_or_localhost() {
-        assert_eq!(
-            address("localhost:1").expect("valid").to_string(),
-            "127.0.0.1:1"
-        );
+    fn address_is_an_ip_or_localhost_with_a_port() {
+        assert_eq!(address("localhost:1").expect("valid").to_string(), "127.0.0.1:1");
         assert_eq!(address("[::1]:0").expect("valid").to_string(), "[::1]:0");
         for wrong in ["9464", "127.0.0.1", "db.example:1", ":1", "localhost:x"] {
             assert!(address(wrong).is_err(), "{wrong}");
@@ -164,7 +145,7 @@ mod tests {
             assert!(resolve(here, None, None).is_ok(), "{here}");
         }
         for everywhere in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-            let failure = resolve(everywhere, None, None).expect_err("it is open to all");
+            let failure = resolve(everywhere, None, None).expect_err("others can reach it");
             assert_eq!(failure.kind, Kind::BadInput);
             assert!(failure.hint.is_some());
             assert!(resolve(everywhere, Some(TOKEN), None).is_ok());
@@ -173,12 +154,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_token_is_refused_without_showing_it() {
+    fn bad_token_is_refused_without_being_shown() {
         for (option, variable, name) in [
             (Some("short"), Some(TOKEN), "--metrics-token"),
             (None, Some("short"), "DYNO_METRICS_TOKEN"),
         ] {
-            let failure = resolve("127.0.0.1:0", option, variable).expect_err("it is too short");
+            let failure = resolve("127.0.0.1:0", option, variable).expect_err("token too short");
             let text = format!("{:#} {:?}", failure.cause, failure.hint);
             assert!(text.contains(name) && !text.contains("short"), "{text}");
         }

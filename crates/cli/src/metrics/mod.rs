@@ -1,10 +1,10 @@
-//! What a run does, for Prometheus: the figures of the load and of what is watched, as families of metrics, served
-//! while the run goes on.
+//! Metrics for Prometheus, served during a run: the figures of the load and of the sources.
 //!
-//! The figures are added up from the recording windows, in the thread that records them, so that the workers do
-//! nothing for them. They count over all runs of an experiment.
+//! The recording thread adds up the recording windows, so the workers have no extra work. Counters continue over all runs of an
+//! experiment.
 
 pub(crate) mod buckets;
+#[cfg(test)]
 mod encode;
 pub(crate) mod families;
 pub(crate) mod family;

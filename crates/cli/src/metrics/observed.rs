@@ -1,5 +1,4 @@
-//! Names of what is watched, in the form that Prometheus has for names: `dyno_GROUP_NAME` with base units, and the
-//! instance as a label.
+//! Prometheus names of source metrics: `dyno_GROUP_NAME` with base units, and the instance as a label.
 
 use crate::metrics::family::{Family, Kind, Labels, Value};
 use dyno_record::metrics::MetricId;
@@ -9,7 +8,7 @@ use dyno_record::names::{
 };
 use std::collections::BTreeMap;
 
-/// Ends of names, what they become, and the factor of the values. The first that fits counts.
+/// Suffixes of names, their replacements, and factors for the values. The first match counts.
 const UNITS: [(&str, &str, f64); 8] = [
     ("_per_s", "_per_second", 1.0),
     ("_us", "_seconds", 1e-6),
@@ -21,16 +20,16 @@ const UNITS: [(&str, &str, f64); 8] = [
     ("_count", "", 1.0),
 ];
 
-/// What a metric is called here.
+/// Prometheus name, labels and factor of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exposed {
     pub(crate) name: String,
     pub(crate) labels: Labels,
-    /// Its values are multiplied by this.
+    /// Factor for the values.
     pub(crate) factor: f64,
 }
 
-/// The name of a metric of a source.
+/// Converts the name of a source metric.
 pub(crate) fn exposed(source: &str, id: &MetricId) -> Exposed {
     let (name, factor) = base_unit(id.name());
     let mut labels = vec![("source".to_owned(), source.to_owned())];
@@ -38,24 +37,19 @@ pub(crate) fn exposed(source: &str, id: &MetricId) -> Exposed {
         labels.push((label(id.group()).to_owned(), instance.to_owned()));
     }
     let name = format!("dyno_{}_{}", plain(id.group()), plain(&name));
-    Exposed {
-        name: apart(name),
-        labels,
-        factor,
-    }
+    Exposed { name: apart(name), labels, factor }
 }
 
 fn base_unit(name: &str) -> (String, f64) {
-    let fitting = UNITS
-        .iter()
-        .find_map(|(end, unit, factor)| Some((name.strip_suffix(end)?, unit, factor)));
+    let fitting =
+        UNITS.iter().find_map(|(end, unit, factor)| Some((name.strip_suffix(end)?, unit, factor)));
     match fitting {
         Some((stem, unit, factor)) if !stem.is_empty() => (format!("{stem}{unit}"), *factor),
         _ => (name.to_owned(), 1.0),
     }
 }
 
-/// What tells the instances of a group apart.
+/// Label that distinguishes the instances of a group.
 fn label(group: &str) -> &'static str {
     match group {
         cpu::GROUP | frequency::GROUP => "cpu",
@@ -70,35 +64,27 @@ fn label(group: &str) -> &'static str {
     }
 }
 
-/// Letters, digits and underscores of a name; others become underscores.
+/// Replaces all characters except letters, digits and underscores by underscores.
 fn plain(text: &str) -> String {
     let replace = |character: char| {
-        if character.is_ascii_alphanumeric() {
-            character
-        } else {
-            '_'
-        }
+        if character.is_ascii_alphanumeric() { character } else { '_' }
     };
     text.chars().map(replace).collect()
 }
 
-/// The ends that belong to kinds of metrics are not free for gauges.
+/// Renames gauges with a suffix that OpenMetrics reserves for other types.
 fn apart(name: String) -> String {
     const TAKEN: [&str; 6] = ["_total", "_count", "_sum", "_bucket", "_created", "_info"];
-    if TAKEN.iter().any(|end| name.ends_with(end)) {
-        name + "_value"
-    } else {
-        name
-    }
+    if TAKEN.iter().any(|end| name.ends_with(end)) { name + "_value" } else { name }
 }
 
-/// What is told about a metric that others have defined.
+/// Help text of a metric that another program defines.
 pub(crate) fn help(id: &MetricId) -> String {
     let (group, name) = (id.group(), id.name());
     format!("{name} of {group}, as the source last reported it")
 }
 
-/// The values of a source, added to families of gauges by name.
+/// Adds the values of a source to gauge families by name.
 pub(crate) fn add<'a>(
     families: &mut BTreeMap<String, Family>,
     source: &str,
@@ -110,12 +96,8 @@ pub(crate) fn add<'a>(
             .entry(exposed.name)
             .or_insert_with_key(|name| Family::new(Kind::Gauge, name, &help(id)));
         let value = Value::Number(value * exposed.factor);
-        // What differs in characters that have no place in a name would be there twice.
-        if !family
-            .points
-            .iter()
-            .any(|(labels, _)| *labels == exposed.labels)
-        {
+        // Names that differ only in replaced characters would repeat a point.
+        if !family.points.iter().any(|(labels, _)| *labels == exposed.labels) {
             family.points.push((exposed.labels, value));
         }
     }
@@ -126,31 +108,16 @@ mod tests {
     use super::*;
 
     fn id(text: &str) -> MetricId {
-        MetricId::parse(text).expect("the test names it rightly")
+        MetricId::parse(text).expect("the name is valid")
     }
 
     #[test]
-    fn names_have_base_units_and_labels_after_their_group() {
+    fn exposed_names_have_base_units_and_labels() {
         for (text, name, labels, factor) in [
-            (
-                "memory.available_bytes",
-                "dyno_memory_available_bytes",
-                "",
-                1.0,
-            ),
+            ("memory.available_bytes", "dyno_memory_available_bytes", "", 1.0),
             ("cpu.all.user_ratio", "dyno_cpu_user_ratio", "cpu=all", 1.0),
-            (
-                "disk.vda.read_per_s",
-                "dyno_disk_read_per_second",
-                "device=vda",
-                1.0,
-            ),
-            (
-                "disk.dm-0.read_await_ms",
-                "dyno_disk_read_await_seconds",
-                "device=dm-0",
-                1e-3,
-            ),
+            ("disk.vda.read_per_s", "dyno_disk_read_per_second", "device=vda", 1.0),
+            ("disk.dm-0.read_await_ms", "dyno_disk_read_await_seconds", "device=dm-0", 1e-3),
             (
                 "network.eth0.100.sent_bytes_per_s",
                 "dyno_network_sent_bytes_per_second",
@@ -170,12 +137,7 @@ mod tests {
                 "member=db1:27017",
                 1.0,
             ),
-            (
-                "frequency.all.mean_hz",
-                "dyno_frequency_mean_hertz",
-                "cpu=all",
-                1.0,
-            ),
+            ("frequency.all.mean_hz", "dyno_frequency_mean_hertz", "cpu=all", 1.0),
             (
                 "exporter.a/b.some:thing_total",
                 "dyno_exporter_some_thing_total_value",
@@ -185,39 +147,29 @@ mod tests {
         ] {
             let exposed = exposed("host", &id(text));
             assert_eq!((exposed.name.as_str(), exposed.factor), (name, factor));
-            let reported: Vec<String> = exposed.labels[1..]
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
+            let reported: Vec<String> =
+                exposed.labels[1..].iter().map(|(name, value)| format!("{name}={value}")).collect();
             assert_eq!(reported.join(","), labels);
             assert_eq!(exposed.labels[0], ("source".into(), "host".into()));
         }
     }
 
     #[test]
-    fn the_instances_of_all_metrics_have_a_label_of_their_own() {
+    fn every_metric_group_has_its_own_instance_label() {
         for metric in names::all().filter(|metric| metric.has_instances()) {
             assert_ne!(label(metric.group()), "instance", "{metric}");
         }
     }
 
     #[test]
-    fn a_family_holds_the_points_of_all_sources_each_once() {
+    fn family_holds_each_point_of_all_sources_once() {
         let mut families = BTreeMap::new();
         let (a, b) = (id("disk.a.read_per_s"), id("disk.b.read_per_s"));
-        add(
-            &mut families,
-            "host",
-            [(&a, 1.0), (&b, f64::NAN), (&a, 3.0)].into_iter(),
-        );
+        add(&mut families, "host", [(&a, 1.0), (&b, f64::NAN), (&a, 3.0)].into_iter());
         add(&mut families, "db1", [(&a, 2.0)].into_iter());
         assert_eq!(families.len(), 1);
         let family = &families["dyno_disk_read_per_second"];
-        let values: Vec<_> = family
-            .points
-            .iter()
-            .map(|(_, value)| value.clone())
-            .collect();
+        let values: Vec<_> = family.points.iter().map(|(_, value)| value.clone()).collect();
         assert_eq!(values, [Value::Number(1.0), Value::Number(2.0)]);
     }
 }

@@ -1,16 +1,19 @@
-//! Families as text where the library does not write it: the older format of Prometheus, for clients that do not know
-//! OpenMetrics, and OpenMetrics with times, for what is imported later.
+//! Text formats of metrics: OpenMetrics, also with timestamps for later import, and the older Prometheus format for clients
+//! without it.
 
 use crate::metrics::buckets::bounds_s;
 use crate::metrics::family::{Family, Kind, Labels, Value};
 
-/// Media type of what [`plain`] writes.
+/// Media type of the output of [`plain`].
 pub(crate) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The last line of OpenMetrics text.
+/// Media type of the output of [`open_metrics`].
+pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Last line of OpenMetrics text.
 pub(crate) const END: &str = "# EOF\n";
 
-/// Writes families in the older format.
+/// Writes families in the older Prometheus format.
 pub(crate) fn plain(families: &[Family]) -> String {
     let mut text = String::new();
     for family in families {
@@ -18,7 +21,7 @@ pub(crate) fn plain(families: &[Family]) -> String {
             Kind::Counter => (format!("{}_total", family.name), "counter"),
             Kind::Gauge => (family.name.clone(), "gauge"),
             Kind::Histogram => (family.name.clone(), "histogram"),
-            // It has no such kind.
+            // The older format does not have this type.
             Kind::Info => (format!("{}_info", family.name), "gauge"),
         };
         let help = escaped(&family.help, false);
@@ -30,7 +33,20 @@ pub(crate) fn plain(families: &[Family]) -> String {
     text
 }
 
-/// Writes what begins a family in OpenMetrics.
+/// Writes families in OpenMetrics.
+pub(crate) fn open_metrics(families: &[Family]) -> String {
+    let mut text = String::new();
+    for family in families {
+        put_head(&mut text, family);
+        for (labels, value) in &family.points {
+            put_point(&mut text, family, labels, value, None);
+        }
+    }
+    text.push_str(END);
+    text
+}
+
+/// Writes the header lines of a family in OpenMetrics.
 pub(crate) fn put_head(text: &mut String, family: &Family) {
     let name = &family.name;
     let kind = match family.kind {
@@ -46,7 +62,7 @@ pub(crate) fn put_head(text: &mut String, family: &Family) {
     }
 }
 
-/// Writes a point of a family, at a time in seconds since 1970 if there is one.
+/// Writes a point of a family, with an optional timestamp in seconds since 1970.
 pub(crate) fn put_point(
     text: &mut String,
     family: &Family,
@@ -85,22 +101,16 @@ pub(crate) fn put_point(
     }
 }
 
-/// A bound as the canonical form of OpenMetrics has it: with a decimal point.
+/// Formats a bound in the canonical form of OpenMetrics, with a decimal point.
 fn bound_text(bound: f64) -> String {
-    if bound.is_infinite() {
-        "+Inf".to_owned()
-    } else {
-        format!("{bound:?}")
-    }
+    if bound.is_infinite() { "+Inf".to_owned() } else { format!("{bound:?}") }
 }
 
 fn put_labels(text: &mut String, labels: &Labels, bound: Option<&str>) {
     if labels.is_empty() && bound.is_none() {
         return;
     }
-    let own = labels
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let own = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let all = own.chain(bound.map(|bound| ("le", bound)));
     for (place, (name, value)) in all.enumerate() {
         let mark = if place == 0 { '{' } else { ',' };
@@ -110,27 +120,23 @@ fn put_labels(text: &mut String, labels: &Labels, bound: Option<&str>) {
     text.push('}');
 }
 
-/// A text within a line, with quotes marked where it is quoted.
+/// Escapes backslashes and newlines, and optionally quotes.
 fn escaped(text: &str, quotes: bool) -> String {
     let text = text.replace('\\', "\\\\").replace('\n', "\\n");
-    if quotes {
-        text.replace('"', "\\\"")
-    } else {
-        text
-    }
+    if quotes { text.replace('"', "\\\"") } else { text }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::metrics::buckets::Buckets;
-    use crate::metrics::encode::open_metrics;
+    use crate::metrics::encode::by_the_library;
     use dyno_record::interval::latency_histogram;
 
     fn families() -> Vec<Family> {
         let mut buckets = Buckets::default();
         let mut values = latency_histogram();
-        values.record_n(70_000, 3).expect("it is in the range");
+        values.record_n(70_000, 3).expect("the value is in range");
         buckets.add(&values, 210_000);
         vec![
             Family::new(Kind::Info, "dyno_run", "The run")
@@ -144,7 +150,7 @@ mod tests {
         ]
     }
 
-    /// Samples with their labels in order and their values as numbers, as the two differ in these.
+    /// Samples with sorted labels and numeric values, which the two writers format differently.
     fn samples(text: &str) -> Vec<(String, Vec<String>, f64)> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines
@@ -164,16 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn text_matches_the_client_library() {
-        let mut own = String::new();
-        for family in families() {
-            put_head(&mut own, &family);
-            for (labels, value) in &family.points {
-                put_point(&mut own, &family, labels, value, None);
-            }
-        }
-        own.push_str(END);
-        let theirs = open_metrics(families());
+    fn open_metrics_matches_the_client_library() {
+        let (own, theirs) = (open_metrics(&families()), by_the_library(families()));
         let comments = |text: &str| -> Vec<String> {
             let lines = text.lines().filter(|line| line.starts_with('#'));
             lines.map(str::to_owned).collect()
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_format_names_what_it_counts() {
+    fn older_format_names_families_with_their_suffixes() {
         let text = plain(&families());
         for line in [
             "# TYPE dyno_run_info gauge",
@@ -203,16 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn a_time_stands_after_the_value() {
+    fn timestamp_follows_the_value() {
         let mut text = String::new();
         let family = &families()[1];
-        put_point(
-            &mut text,
-            family,
-            &Vec::new(),
-            &Value::Number(2.0),
-            Some(1_700_000_000.5),
-        );
+        put_point(&mut text, family, &Vec::new(), &Value::Number(2.0), Some(1_700_000_000.5));
         assert_eq!(text, "dyno_in_flight 2 1700000000.500\n");
     }
 }

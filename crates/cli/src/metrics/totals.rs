@@ -1,4 +1,4 @@
-//! What the recording windows add up to: the state behind the metrics.
+//! Sums of the recording windows: the state behind the metrics.
 
 use crate::metrics::buckets::Buckets;
 use crate::metrics::window::{mean_in_flight, seconds};
@@ -8,16 +8,16 @@ use dyno_record::model::{Arrivals, PhaseKind, RunStatus};
 use dyno_record::recorded::{RecordedLatency, RecordedWindow};
 use std::collections::BTreeMap;
 
-/// Kinds of failures that are counted from 0 on, because every operation can have them: a healthy run has something to
-/// show, and no rate misses the first ones. All other kinds appear with their first failure.
+/// Failure kinds that every operation can have. Their counters start at 0, so that a healthy run shows them and rates include
+/// the first failure. Other kinds appear with their first failure.
 const USUAL_ERRORS: [OperationError; 2] = [OperationError::Timeout, OperationError::Disconnected];
 
-/// See the module. Sums go on over all runs of an experiment.
+/// Sums over all runs of an experiment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) run: Option<RunFacts>,
     pub(crate) status: Option<RunStatus>,
-    /// The phase that goes on.
+    /// The current phase.
     pub(crate) phase: Option<PhaseKind>,
     /// Last start of each phase, in seconds since 1970.
     pub(crate) phase_starts_s: BTreeMap<PhaseKind, f64>,
@@ -27,9 +27,9 @@ pub(crate) struct Totals {
     /// Failures by phase, operation and kind.
     pub(crate) errors: BTreeMap<(PhaseKind, String, String), u64>,
     pub(crate) arrivals: Arrivals,
-    /// Clients have waited for their own next starts.
+    /// Whether clients waited for their own next starts.
     thinks: bool,
-    /// Of the last window, while a phase goes on.
+    /// Of the last window, during a phase.
     pub(crate) mean_in_flight: Option<f64>,
     pub(crate) reconnects: u64,
     pub(crate) retries: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Totals {
     pub(crate) max_rss_bytes: u64,
 }
 
-/// One operation in one phase.
+/// Totals of one operation in one phase.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OperationTotals {
     pub(crate) succeeded: u64,
@@ -49,7 +49,7 @@ pub(crate) struct OperationTotals {
 }
 
 impl Totals {
-    /// A run begins.
+    /// Starts a run.
     pub(crate) fn begin(&mut self, run: RunFacts) {
         self.run = Some(run);
         self.status = Some(RunStatus::Running);
@@ -58,13 +58,13 @@ impl Totals {
         self.end_phase();
     }
 
-    /// A phase begins.
+    /// Starts a phase.
     pub(crate) fn begin_phase(&mut self, phase: PhaseKind, now_s: f64) {
         self.phase = Some(phase);
         self.phase_starts_s.insert(phase, now_s);
     }
 
-    /// No phase goes on.
+    /// Ends the current phase.
     pub(crate) fn end_phase(&mut self) {
         self.phase = None;
         self.mean_in_flight = None;
@@ -73,7 +73,7 @@ impl Totals {
     /// Adds a window.
     pub(crate) fn add(&mut self, window: &RecordedWindow) {
         if let (0, Some(run)) = (window.index, &self.run) {
-            // More exact than the time at which the phase was announced.
+            // More exact than the announcement of the phase.
             let start_s = run.started_s + seconds(window.start_ns);
             self.phase_starts_s.insert(window.phase, start_s);
         }
@@ -112,14 +112,14 @@ impl Totals {
         self.max_rss_bytes = self.max_rss_bytes.max(counts.max_rss_bytes);
     }
 
-    /// Rate that is asked for now.
+    /// Current offered rate.
     pub(crate) fn offered_rate_per_s(&self) -> Option<f64> {
         let is_measured = matches!(self.phase, Some(PhaseKind::Warmup | PhaseKind::Measure));
         let offered = self.run.as_ref()?.offered_rate_per_s;
         offered.filter(|_| is_measured)
     }
 
-    /// Whether arrivals are counted: where clients start their operations themselves there are none.
+    /// Whether arrivals are counted: clients that start their own operations do not have arrivals.
     pub(crate) fn has_arrivals(&self) -> bool {
         let is_open = |run: &RunFacts| run.offered_rate_per_s.is_some() && !self.thinks;
         self.arrivals.due > 0 || self.run.as_ref().is_some_and(is_open)
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_offered_after_the_load_phase() {
+    fn rate_is_offered_after_the_load_phase() {
         let mut totals = Totals::default();
         totals.begin(facts(Some(50.0)));
         assert!(totals.has_arrivals());

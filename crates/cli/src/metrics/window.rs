@@ -1,15 +1,13 @@
-//! A recording window as it is read from a run directory, also of one that was recorded just now.
+//! Converts a recording window of the current run to the form read from a run directory.
 
 use dyno_record::interval::IntervalRecord;
 use dyno_record::recorded::{RecordedError, RecordedLatency, RecordedOperation, RecordedWindow};
 use hdrhistogram::Histogram;
 
-/// A window that was recorded just now.
+/// Converts a window of the current run.
 pub(crate) fn recorded(interval: &IntervalRecord) -> RecordedWindow {
-    let latency = |values: &Histogram<u64>, sum_ns| RecordedLatency {
-        values: Some(values.clone()),
-        sum_ns,
-    };
+    let latency =
+        |values: &Histogram<u64>, sum_ns| RecordedLatency { values: Some(values.clone()), sum_ns };
     let operations = interval.operations.iter();
     let operations = operations.map(|operation| RecordedOperation {
         name: operation.name.to_owned(),
@@ -36,7 +34,7 @@ pub(crate) fn recorded(interval: &IntervalRecord) -> RecordedWindow {
     }
 }
 
-/// Seconds of nanoseconds.
+/// Converts nanoseconds to seconds.
 pub(crate) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -46,7 +44,7 @@ pub(crate) fn end_s(window: &RecordedWindow) -> f64 {
     seconds(window.start_ns) + seconds(window.duration_ns)
 }
 
-/// Time average of the operations sent and not yet answered.
+/// Time average of the operations in flight.
 pub(crate) fn mean_in_flight(window: &RecordedWindow) -> f64 {
     match window.duration_ns {
         0 => 0.0,
