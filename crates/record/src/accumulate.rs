@@ -1,13 +1,14 @@
-//! Adds up the recording windows of one phase.
+//! Sums up the recording windows of one phase.
 //!
-//! The engine uses it while the run goes and the reader when it rebuilds a run from its files, so
-//! both arrive at the same figures. Windows may come in any order. Memory depends on the number of
-//! operations and error kinds, not on the length of the phase.
+//! The engine uses it during a run, and the reader when it rebuilds a run from its files, so both get the same figures.
+//! Windows may come in any order. Memory depends on the number of operations and error kinds, not on the length of the
+//! phase.
 
 use crate::error_example::ErrorExample;
 use crate::hlog::Clock;
 use crate::interval::{IntervalRecord, WindowCounts, latency_histogram};
 use crate::model::{ClientUsage, OperationRecord, PhaseKind, PhaseRecord};
+use crate::sparse::DenseCounts;
 use crate::summary::latency_summary;
 use crate::windows::Window;
 use hdrhistogram::Histogram;
@@ -45,7 +46,7 @@ impl Distribution {
     }
 }
 
-/// What is counted of one operation beside its histograms.
+/// Sums of an operation other than its histograms.
 #[derive(Clone, Debug, Default)]
 struct Sums {
     response_ns: u128,
@@ -56,14 +57,16 @@ struct Sums {
     clamped: u64,
 }
 
-/// One operation.
+/// Totals of one operation.
 #[derive(Clone, Debug)]
 struct OperationTotals {
     distribution: Distribution,
+    /// Histograms of windows that were read, by clock, which are not part of the distribution yet.
+    read: [DenseCounts; 3],
     sums: Sums,
 }
 
-/// Sums of one phase, from which its [`PhaseRecord`] is made.
+/// Sums of one phase, which become its [`PhaseRecord`].
 #[derive(Clone, Debug)]
 pub struct PhaseAccumulator {
     phase: PhaseKind,
@@ -77,7 +80,7 @@ pub struct PhaseAccumulator {
 }
 
 impl PhaseAccumulator {
-    /// An empty phase. `offered_rate_per_s` is that of the schedule; without one the record has no arrivals.
+    /// An empty phase. `offered_rate_per_s` is the schedule's rate; without one the record does not have arrivals.
     pub fn new(phase: PhaseKind, offered_rate_per_s: Option<f64>) -> Self {
         PhaseAccumulator {
             phase,
@@ -90,15 +93,15 @@ impl PhaseAccumulator {
         }
     }
 
-    /// The phase that is added up.
+    /// The phase.
     pub fn phase(&self) -> PhaseKind {
         self.phase
     }
 
-    /// Adds a window. Its histograms must have the bounds of [`latency_histogram`]; a histogram
-    /// with values outside of them is an error and leaves the sums half changed.
+    /// Adds a window. Its histograms must have the bounds of [`latency_histogram`]; a histogram with values outside
+    /// them is an error and leaves the sums partly updated.
     pub fn add(&mut self, interval: &IntervalRecord) -> Result<(), AdditionError> {
-        debug_assert_eq!(interval.phase, self.phase, "a window of another phase");
+        debug_assert_eq!(interval.phase, self.phase, "the window belongs to another phase");
         self.add_counts(interval.start_ns, interval.duration_ns, &interval.counts);
         for operation in &interval.operations {
             let totals = self.operation(operation.name);
@@ -149,30 +152,35 @@ impl PhaseAccumulator {
         }
         for histogram in &window.histograms {
             let name = &window.operations[histogram.operation].operation;
-            let merged = self.operation(name).distribution.get_mut(histogram.clock);
-            histogram.values.add_to(merged);
+            self.operation(name).read[histogram.clock as usize].add(&histogram.values);
         }
         for row in &window.errors {
             self.add_errors(&row.kind, row.count);
         }
     }
 
+    /// Adds the histograms of the windows that were read to the distributions.
+    pub(crate) fn finish_windows(&mut self) {
+        for totals in self.operations.values_mut() {
+            for clock in Clock::ALL {
+                let read = totals.read[clock as usize].take();
+                read.add_to(totals.distribution.get_mut(clock));
+            }
+        }
+    }
+
     /// The merged histograms by operation name.
     pub fn distributions(&self) -> impl Iterator<Item = (&str, &Distribution)> {
-        self.operations
-            .iter()
-            .map(|(name, totals)| (name.as_str(), &totals.distribution))
+        self.operations.iter().map(|(name, totals)| (name.as_str(), &totals.distribution))
     }
 
-    /// The merged histograms by operation name, given away.
+    /// Consumes the merged histograms, by operation name.
     pub fn into_distributions(self) -> impl Iterator<Item = (String, Distribution)> {
-        self.operations
-            .into_iter()
-            .map(|(name, totals)| (name, totals.distribution))
+        self.operations.into_iter().map(|(name, totals)| (name, totals.distribution))
     }
 
-    /// The phase so far. Rates and means are over the time from the start of the first window to
-    /// the end of the last. Key shares are not part of the windows and stay empty.
+    /// Record of the phase so far. Rates and means cover the time from the start of the first window to the end of the
+    /// last. Windows do not contain key shares, so these stay empty.
     pub fn to_record(&self) -> PhaseRecord {
         let (first_ns, last_ns) = self.span_ns.unwrap_or((0, 0));
         let duration_ns = last_ns - first_ns;
@@ -193,7 +201,7 @@ impl PhaseAccumulator {
                 .collect(),
             errors: self.errors.clone(),
             error_examples: self.examples.clone(),
-            // Clients that wait start their operations themselves: nothing arrives.
+            // Clients with waits start their operations themselves, so there are no arrivals.
             arrivals: (self.offered_rate_per_s)
                 .filter(|_| counts.thinking_ns == 0)
                 .map(|_| counts.arrivals),
@@ -225,12 +233,9 @@ impl PhaseAccumulator {
     fn operation(&mut self, name: &str) -> &mut OperationTotals {
         // `entry` would need an owned name on every call.
         if !self.operations.contains_key(name) {
-            self.operations
-                .insert(name.to_owned(), OperationTotals::new());
+            self.operations.insert(name.to_owned(), OperationTotals::new());
         }
-        self.operations
-            .get_mut(name)
-            .expect("it is inserted above if it was not there")
+        self.operations.get_mut(name).expect("it was inserted above")
     }
 
     fn add_errors(&mut self, kind: &str, count: u64) {
@@ -247,6 +252,7 @@ impl OperationTotals {
     fn new() -> Self {
         OperationTotals {
             distribution: Distribution::new(),
+            read: Default::default(),
             sums: Sums::default(),
         }
     }
@@ -262,11 +268,7 @@ impl OperationTotals {
     }
 
     fn to_record(&self, duration_s: f64) -> OperationRecord {
-        let Distribution {
-            response,
-            service,
-            start_delay,
-        } = &self.distribution;
+        let Distribution { response, service, start_delay } = &self.distribution;
         OperationRecord {
             count: response.len(),
             errors: self.sums.errors,
@@ -280,16 +282,12 @@ impl OperationTotals {
     }
 }
 
-/// Adds without overflow: numbers of a damaged file must not stop the reader.
+/// Saturating addition: numbers of a damaged file must not stop the reader.
 fn add(total: &mut u64, more: u64) {
     *total = total.saturating_add(more);
 }
 
-/// The quotient, or 0 where there is nothing to divide by: JSON has no infinity.
+/// The quotient, or 0 for a divisor of 0: JSON does not have infinity.
 fn ratio(numerator: f64, denominator: f64) -> f64 {
-    if denominator > 0.0 {
-        numerator / denominator
-    } else {
-        0.0
-    }
+    if denominator > 0.0 { numerator / denominator } else { 0.0 }
 }

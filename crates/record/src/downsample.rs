@@ -1,27 +1,28 @@
-//! Points over time of a run, bounded in number: of a long run a point covers several recording
-//! windows, so that reading it takes no more memory the longer it was.
+//! A bounded number of points over time: in a long run, a point covers several recording windows, so that memory does
+//! not grow with its length.
 
 use crate::hlog::Clock;
 use crate::interval::WindowCounts;
 use crate::model::PhaseKind;
 use crate::reader::{IntervalPoint, SeriesPoint, WindowLatency};
 use crate::series::{IntervalRow, OperationRow};
-use crate::sparse::SparseHistogram;
+use crate::sparse::DenseCounts;
 use crate::summary::mean_us;
 use crate::windows::Window;
 
 const NS_PER_S: f64 = 1e9;
 const NS_PER_US: f64 = 1e3;
 
-/// Collects points; each covers up to `windows_per_point` windows that follow each other in one phase.
+/// Collects points; each covers up to `windows_per_point` consecutive windows of one phase.
 pub(crate) struct Downsampler {
     windows_per_point: u64,
     intervals: Vec<IntervalPoint>,
     series: Vec<SeriesPoint>,
     open: Option<OpenPoint>,
+    spare: Vec<DenseCounts>,
 }
 
-/// Several windows that become one point.
+/// Windows that become one point.
 struct OpenPoint {
     windows: u64,
     phase: PhaseKind,
@@ -29,35 +30,38 @@ struct OpenPoint {
     start_ns: u64,
     duration_ns: u64,
     counts: WindowCounts,
-    /// Start and end of the windows without success up to the last one, in nanoseconds; `None` if that had some.
+    /// Start and end in nanoseconds of the windows without success up to the last one; `None` if the last one had
+    /// success.
     idle_ns: Option<(u64, u64)>,
-    /// The longest of them.
+    /// Longest such time.
     gap_ns: Option<(u64, u64)>,
     operations: Vec<OpenSeries>,
+    /// Empty counts that are used again: making one takes longer than adding a window.
+    spare: Vec<DenseCounts>,
 }
 
-/// An operation of these windows.
+/// An operation in these windows.
 struct OpenSeries {
     point: SeriesPoint,
     response: Merged,
     service: Merged,
 }
 
-/// A clock of an operation of these windows.
-#[derive(Default)]
+/// One latency of an operation in these windows.
 struct Merged {
-    values: SparseHistogram,
+    counts: DenseCounts,
     sum_ns: u128,
 }
 
 impl Downsampler {
-    /// For a run of `windows` windows, of which at most about `most_points` points are made.
+    /// For a run of `windows` windows, with at most about `most_points` points.
     pub(crate) fn new(windows: u64, most_points: u64) -> Self {
         Downsampler {
             windows_per_point: windows.div_ceil(most_points.max(1)).max(1),
             intervals: Vec::new(),
             series: Vec::new(),
             open: None,
+            spare: Vec::new(),
         }
     }
 
@@ -67,20 +71,15 @@ impl Downsampler {
             let row = &window.interval;
             let place = (row.phase, row.index, row.start_ns, row.duration_ns);
             self.intervals.push(interval_point(place, &row.counts()));
-            self.series
-                .extend(window.operations.iter().map(series_point));
+            self.series.extend(window.operations.iter().map(series_point));
             return;
         }
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.phase != window.interval.phase)
-        {
+        if self.open.as_ref().is_some_and(|open| open.phase != window.interval.phase) {
             self.close();
         }
-        let open = self
-            .open
-            .get_or_insert_with(|| OpenPoint::begin(&window.interval));
+        let open = self.open.get_or_insert_with(|| {
+            OpenPoint::begin(&window.interval, std::mem::take(&mut self.spare))
+        });
         open.add(window);
         if open.windows == self.windows_per_point {
             self.close();
@@ -94,24 +93,25 @@ impl Downsampler {
         let place = (open.phase, open.index, open.start_ns, open.duration_ns);
         let in_s = |time_ns: u64| time_ns as f64 / NS_PER_S;
         let interval = IntervalPoint {
-            gap_s: open
-                .gap_ns
-                .map(|(start_ns, end_ns)| (in_s(start_ns), in_s(end_ns))),
+            gap_s: open.gap_ns.map(|(start_ns, end_ns)| (in_s(start_ns), in_s(end_ns))),
             ..interval_point(place, &open.counts)
         };
         let (start_s, duration_s) = (interval.start_s, interval.duration_s);
         self.intervals.push(interval);
-        self.series
-            .extend(open.operations.into_iter().map(|series| SeriesPoint {
+        self.spare = open.spare;
+        for mut series in open.operations {
+            self.series.push(SeriesPoint {
                 start_s,
                 duration_s,
                 response: series.response.latency(),
                 service: series.service.latency(),
                 ..series.point
-            }));
+            });
+            self.spare.extend([series.response.counts, series.service.counts]);
+        }
     }
 
-    /// The points, and how many windows each covers at most.
+    /// The points, and the maximum number of windows per point.
     pub(crate) fn finish(mut self) -> (Vec<IntervalPoint>, Vec<SeriesPoint>, u64) {
         self.close();
         (self.intervals, self.series, self.windows_per_point)
@@ -119,7 +119,7 @@ impl Downsampler {
 }
 
 impl OpenPoint {
-    fn begin(first: &IntervalRow) -> Self {
+    fn begin(first: &IntervalRow, spare: Vec<DenseCounts>) -> Self {
         OpenPoint {
             windows: 0,
             phase: first.phase,
@@ -130,6 +130,7 @@ impl OpenPoint {
             idle_ns: None,
             gap_ns: None,
             operations: Vec::new(),
+            spare,
         }
     }
 
@@ -156,20 +157,19 @@ impl OpenPoint {
         for histogram in &window.histograms {
             let series = self.series(&window.operations[histogram.operation].operation);
             match histogram.clock {
-                Clock::Response => series.response.values.merge(&histogram.values),
-                Clock::Service => series.service.values.merge(&histogram.values),
+                Clock::Response => series.response.counts.add(&histogram.values),
+                Clock::Service => series.service.counts.add(&histogram.values),
                 Clock::StartDelay => {}
             }
         }
     }
 
     fn series(&mut self, operation: &str) -> &mut OpenSeries {
-        let place = self
-            .operations
-            .iter()
-            .position(|series| series.point.operation == operation);
+        let place = self.operations.iter().position(|series| series.point.operation == operation);
         let place = place.unwrap_or_else(|| {
-            let series = OpenSeries::begin(self.phase, self.index, operation);
+            let mut spare = || Merged { counts: self.spare.pop().unwrap_or_default(), sum_ns: 0 };
+            let (response, service) = (spare(), spare());
+            let series = OpenSeries::begin(self.phase, self.index, operation, [response, service]);
             self.operations.push(series);
             self.operations.len() - 1
         });
@@ -178,7 +178,12 @@ impl OpenPoint {
 }
 
 impl OpenSeries {
-    fn begin(phase: PhaseKind, index: u64, operation: &str) -> Self {
+    fn begin(
+        phase: PhaseKind,
+        index: u64,
+        operation: &str,
+        [response, service]: [Merged; 2],
+    ) -> Self {
         OpenSeries {
             point: SeriesPoint {
                 phase,
@@ -193,17 +198,19 @@ impl OpenSeries {
                 response: WindowLatency::default(),
                 service: WindowLatency::default(),
             },
-            response: Merged::default(),
-            service: Merged::default(),
+            response,
+            service,
         }
     }
 }
 
 impl Merged {
-    fn latency(&self) -> WindowLatency {
-        let at_us = |quantile: f64| self.values.value_at_quantile(quantile) as f64 / NS_PER_US;
+    /// Empties the counts.
+    fn latency(&mut self) -> WindowLatency {
+        let values = self.counts.take();
+        let at_us = |quantile: f64| values.value_at_quantile(quantile) as f64 / NS_PER_US;
         WindowLatency {
-            mean_us: mean_us(self.sum_ns, self.values.len()),
+            mean_us: mean_us(self.sum_ns, values.len()),
             p50_us: at_us(0.5),
             p99_us: at_us(0.99),
             p99_9_us: at_us(0.999),

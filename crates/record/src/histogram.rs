@@ -1,4 +1,4 @@
-//! Histograms as bytes: the compressed V2 form of HdrHistogram, in `latency.hlog` and on the way from an agent.
+//! Histograms in the compressed V2 format of HdrHistogram, used in `latency.hlog` and by agents.
 
 use crate::interval::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
 use crate::sparse::SparseHistogram;
@@ -8,16 +8,17 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use std::io::Read;
 
-/// What compressed histograms begin with, and uncompressed ones.
+/// First bytes of compressed and uncompressed histograms.
 const COMPRESSED: u32 = 0x1c84_9314;
 const UNCOMPRESSED: u32 = 0x1c84_9313;
-/// Most bytes of counts: a histogram over all 64-bit values with our digits has 55 × 1024 counters of at most 9 bytes.
+/// Maximum size of the counts: a histogram over all 64-bit values with our digits has 55 × 1024 counters of at most 9
+/// bytes.
 const MOST_BYTES: u32 = 55 * 1024 * 9;
 
 /// Bytes before the counts: cookie, length, normalizing offset, digits, bounds, ratio.
 const HEADER_BYTES: usize = 40;
 
-/// Reads histograms; keeps its buffers between them.
+/// Reads histograms; reuses its buffers.
 #[derive(Default)]
 pub struct HistogramReader {
     library: Deserializer,
@@ -26,31 +27,31 @@ pub struct HistogramReader {
 }
 
 impl HistogramReader {
-    /// The histogram in these bytes. Memory is bounded: a header may announce gigabytes, and the library would take them
-    /// before it has read one byte of them.
+    /// Decodes a histogram. Memory is bounded: a header may claim gigabytes, and the library would allocate them before
+    /// it reads the first byte.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// A description of the problem.
     pub fn read(&mut self, mut bytes: &[u8]) -> Result<Histogram<u64>, String> {
-        let header = header(bytes).map_err(|error| format!("it has no header: {error}"))?;
+        let header = header(bytes).map_err(|error| format!("cannot read the header: {error}"))?;
         let [cookie, inner_cookie, length, _, digits] = header;
         if cookie != COMPRESSED || inner_cookie != UNCOMPRESSED {
-            return Err("it does not begin like a compressed histogram".into());
+            return Err("not a compressed histogram".into());
         }
         if length > MOST_BYTES || digits > SIGNIFICANT_DIGITS.into() {
             return Err(format!(
-                "it announces {length} bytes with {digits} significant digits, but at most {MOST_BYTES} with {SIGNIFICANT_DIGITS} are possible"
+                "the header claims {length} bytes with {digits} significant digits, but at most {MOST_BYTES} with {SIGNIFICANT_DIGITS} are possible"
             ));
         }
         let histogram = self.library.deserialize(&mut bytes);
         histogram.map_err(|error| error.to_string())
     }
 
-    /// The same by the counters that are not 0.
+    /// Like [`HistogramReader::read`], but returns only the nonzero counters.
     pub(crate) fn read_sparse(&mut self, bytes: &[u8]) -> Result<SparseHistogram, String> {
         match self.own_counts(bytes) {
             Some(histogram) => Ok(histogram),
-            // It has other bounds, or something is wrong with it.
+            // Other bounds, or invalid data.
             None => {
                 let other = self.read(bytes)?;
                 SparseHistogram::of_other(&other).map_err(|error| error.to_string())
@@ -58,21 +59,18 @@ impl HistogramReader {
         }
     }
 
-    /// Those of a latency histogram without any fault.
+    /// Decodes valid data with the bounds of a latency histogram.
     fn own_counts(&mut self, bytes: &[u8]) -> Option<SparseHistogram> {
         let (outer, compressed) = bytes.split_at_checked(8)?;
         let length = usize::try_from(number(outer, 4)).ok()?;
         let compressed = compressed.get(..length)?;
-        // All of it is there from the start: to fill it with zeros each time took longer than to read most histograms.
+        // Allocate the maximum once: filling it with zeros each time took longer than reading most histograms.
         self.inflated.resize(HEADER_BYTES + MOST_BYTES as usize, 0);
         let inflater = self.inflater.get_or_insert_with(|| Decompress::new(true));
         inflater.reset(true);
         let status = inflater.decompress(compressed, &mut self.inflated, FlushDecompress::Finish);
         let inflated = usize::try_from(inflater.total_out()).ok()?;
-        let (inner, counts) = self
-            .inflated
-            .get(..inflated)?
-            .split_at_checked(HEADER_BYTES)?;
+        let (inner, counts) = self.inflated.get(..inflated)?.split_at_checked(HEADER_BYTES)?;
         let own = own_header(u32::try_from(counts.len()).ok()?);
         let is_own = number(outer, 0) == COMPRESSED && inner == own.as_slice();
         let is_whole = matches!(status, Ok(Status::StreamEnd));
@@ -80,7 +78,7 @@ impl HistogramReader {
     }
 }
 
-/// Header of a histogram with the bounds of all latency histograms and so many bytes of counts.
+/// Header of a histogram with the bounds of all latency histograms and `length` bytes of counts.
 fn own_header(length: u32) -> Vec<u8> {
     let numbers = [UNCOMPRESSED, length, 0, u32::from(SIGNIFICANT_DIGITS)];
     let mut header: Vec<u8> = numbers.into_iter().flat_map(u32::to_be_bytes).collect();
@@ -90,10 +88,10 @@ fn own_header(length: u32) -> Vec<u8> {
     header
 }
 
-/// Numbers in groups of seven bits, the least first, the ninth byte whole; signs in the lowest bit. Below 0 it is so many counters
-/// that are 0, else one counter.
+/// ZigZag LEB128 numbers: groups of seven bits, the least significant first, the ninth byte whole; the sign is in the
+/// lowest bit. A negative number skips that many zero counters; other numbers are one counter.
 fn of_counts(bytes: &[u8]) -> Option<SparseHistogram> {
-    let mut found = SparseHistogram::with_capacity(bytes.len() / 2);
+    let mut found = SparseHistogram::with_capacity(bytes.len());
     let mut bytes = bytes.iter();
     let (mut counter, mut total) = (0_u64, 0_u64);
     while let Some(mut byte) = bytes.next() {
@@ -120,8 +118,7 @@ fn of_counts(bytes: &[u8]) -> Option<SparseHistogram> {
 }
 
 fn number(bytes: &[u8], place: usize) -> u32 {
-    let bytes = bytes.iter().skip(place).take(4);
-    bytes.fold(0, |number, byte| number << 8 | u32::from(*byte))
+    bytes.iter().skip(place).take(4).fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 /// Outer cookie; then, compressed: cookie, length of the counts, normalizing offset, significant digits.
@@ -161,34 +158,27 @@ mod tests {
             .read_to_end(&mut compressed)
             .unwrap();
         let length = u32::try_from(compressed.len()).unwrap();
-        [
-            &COMPRESSED.to_be_bytes()[..],
-            &length.to_be_bytes(),
-            &compressed,
-        ]
-        .concat()
+        [&COMPRESSED.to_be_bytes()[..], &length.to_be_bytes(), &compressed].concat()
     }
 
     #[test]
     fn a_histogram_is_read_back() {
         let mut histogram = latency_histogram();
-        // Each counter of its own takes the most bytes.
+        // Separate counters need the most bytes.
         for value in (0..60).map(|power| 1_u64 << power) {
             histogram.saturating_record_n(value, u64::MAX >> 9);
         }
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&histogram, &mut bytes)
-            .unwrap();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
         assert_eq!(HistogramReader::default().read(&bytes).unwrap(), histogram);
     }
 
     #[test]
-    fn the_counters_that_are_not_0_are_those_of_the_library() {
+    fn nonzero_counters_equal_the_library_s() {
         let mut reader = HistogramReader::default();
         let mut histogram = latency_histogram();
         for round in 0..40_u64 {
-            // Counts of one byte and of nine, next to each other and far apart.
+            // Counts of one byte and of nine, adjacent and far apart.
             for value in (0..36).map(|power| (1_u64 << power) + 7_000 * round) {
                 let count = 1_u64 << ((value + round) % 50);
                 histogram.record_n(value.min(HIGHEST_NS), count).unwrap();
@@ -196,22 +186,14 @@ mod tests {
             let mut bytes = Vec::new();
             let mut serializer = V2DeflateSerializer::new();
             serializer.serialize(&histogram, &mut bytes).unwrap();
-            assert!(
-                reader.own_counts(&bytes).is_some(),
-                "it is read without the library"
-            );
-            assert_eq!(
-                reader.read_sparse(&bytes).unwrap().to_histogram(),
-                histogram
-            );
-            // A part of it is refused, as by the library.
+            assert!(reader.own_counts(&bytes).is_some(), "it is read without the library");
+            assert_eq!(reader.read_sparse(&bytes).unwrap().to_histogram(), histogram);
+            // Truncated data is rejected, as by the library.
             assert!(reader.read_sparse(&bytes[..bytes.len() / 2]).is_err());
         }
         let empty = latency_histogram();
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&empty, &mut bytes)
-            .unwrap();
+        V2DeflateSerializer::new().serialize(&empty, &mut bytes).unwrap();
         assert_eq!(reader.read_sparse(&bytes).unwrap().len(), 0);
     }
 
@@ -220,26 +202,23 @@ mod tests {
         let mut other = Histogram::<u64>::new_with_bounds(1, 1 << 40, 2).unwrap();
         other.record_n(5_000_000, 3).unwrap();
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&other, &mut bytes)
-            .unwrap();
+        V2DeflateSerializer::new().serialize(&other, &mut bytes).unwrap();
         let mut reader = HistogramReader::default();
         assert_eq!(reader.read_sparse(&bytes).unwrap().len(), 3);
         other.record(1 << 39).unwrap();
         bytes.clear();
-        V2DeflateSerializer::new()
-            .serialize(&other, &mut bytes)
-            .unwrap();
+        V2DeflateSerializer::new().serialize(&other, &mut bytes).unwrap();
         assert!(reader.read_sparse(&bytes).is_err(), "beyond 60 s");
     }
 
     #[test]
-    fn what_announces_too_much_is_refused_before_it_takes_memory() {
+    fn oversized_headers_are_rejected_before_allocation() {
         for (length, digits) in [(u32::MAX, 3), (MOST_BYTES + 1, 3), (0, 5)] {
             let read = HistogramReader::default().read(&crafted(length, digits));
-            assert!(read.unwrap_err().contains("announces"));
+            let reason = read.unwrap_err();
+            assert!(reason.contains(&MOST_BYTES.to_string()), "{reason}");
         }
-        // A length that is possible and not there.
+        // A valid length without the data.
         assert!(HistogramReader::default().read(&crafted(1000, 3)).is_err());
         assert!(HistogramReader::default().read(b"abc").is_err());
         assert!(HistogramReader::default().read(&[0; 40]).is_err());

@@ -1,7 +1,7 @@
 //! Opens a run directory: the document, the series for charts, and the merged histograms.
 //!
-//! A run that was killed has no final document. Its phases are then rebuilt from the recorded
-//! windows, one window in memory at a time, and the run is marked partial.
+//! A killed run does not have a final document. Its phases are rebuilt from the recorded windows, one window in memory
+//! at a time, and the run is marked partial.
 
 use crate::accumulate::{Distribution, PhaseAccumulator};
 use crate::document::Document;
@@ -16,63 +16,61 @@ use crate::windows::{self, Windows};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Most points over time; a run of one-second windows has one for each up to a length of four hours.
+/// Maximum number of points over time; enough for one point per one-second window up to four hours.
 const MOST_POINTS: u64 = 14_400;
 
 /// A recorded run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The run directory.
     pub directory: PathBuf,
-    /// What the run found. Complete also for a killed run, see [`Run::rebuilt`].
+    /// The document; complete even for a killed run, see [`Run::rebuilt`].
     pub document: RunDocument,
-    /// One point per recording window, or per [`windows_per_point`](Run::windows_per_point) of them, in the order of time.
+    /// One point per recording window, or per [`windows_per_point`](Run::windows_per_point) windows, in the order of
+    /// time.
     pub intervals: Vec<IntervalPoint>,
-    /// One point per operation for each of these, in the order of time.
+    /// One point per operation for each of these points, in the order of time.
     pub series: Vec<SeriesPoint>,
-    /// Recording windows that a point covers: 1, and more in runs of several hours.
+    /// Recording windows per point: 1, or more in runs of several hours.
     pub windows_per_point: u64,
-    /// The first minute of the measured time in parts of a hundredth of a second, in the order of time.
+    /// First minute of the measure phase in parts of 10 ms, in the order of time.
     pub sub_second: Vec<SubSecondPoint>,
-    /// Merged histograms per phase and operation, for percentile plots.
+    /// Merged histograms per phase and operation, for percentile charts.
     pub distributions: Vec<PhaseDistribution>,
-    /// Response times of the measured phase over time, for intervals; empty without that phase.
+    /// Response times of the measure phase over time, for intervals; empty without a measure phase.
     pub responses: PhaseResponses,
-    /// What host, servers and exporters told meanwhile, by source; empty for runs that were not watched.
+    /// Metrics of host, servers and exporters during the run, by source; empty if the run was not observed.
     pub metrics: Vec<MetricTable>,
-    /// Whether figures of the document come from the recorded windows because the run did not
-    /// write them itself. Its caveats are then not complete and should be found anew.
+    /// Whether figures of the document come from the recorded windows because the run did not write them itself. The
+    /// caveats are then incomplete and should be determined again.
     pub rebuilt: bool,
-    /// What was left out of the files because it was cut off. Each is a caveat of the document too.
+    /// Notes about truncated data that was skipped. Each is also a caveat of the document.
     pub notes: Vec<String>,
 }
 
 /// Totals of one recording window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntervalPoint {
-    /// Phase that the window belongs to.
     pub phase: PhaseKind,
     /// Number of the window in its phase, from 0.
     pub index: u64,
     /// Start, from the start of the run.
     pub start_s: f64,
-    /// Length; the last window of a phase is usually not a full one.
+    /// Length; the last window of a phase is usually shorter.
     pub duration_s: f64,
-    /// Logical operations that ended successfully.
+    /// Successful logical operations.
     pub succeeded: u64,
-    /// Logical operations that failed.
+    /// Failed logical operations.
     pub failed: u64,
-    /// Of a point of several windows: start and end of the longest time in which windows had no success.
+    /// For a point of several windows, start and end of the longest time without a successful operation.
     pub gap_s: Option<(f64, f64)>,
-    /// Time average of the operations sent and not yet answered.
+    /// Time average of the operations in flight.
     pub mean_in_flight: f64,
-    /// What became of the arrivals; zeros with a closed loop.
+    /// Outcome of the arrivals; zeros with a closed loop.
     pub arrivals: Arrivals,
-    /// Connections replaced.
     pub reconnects: u64,
-    /// User CPU time of the client process in the window.
+    /// User CPU time of the client process.
     pub cpu_user_s: f64,
-    /// System CPU time of the client process in the window.
+    /// System CPU time of the client process.
     pub cpu_system_s: f64,
     /// Largest resident set of the client process so far.
     pub max_rss_bytes: u64,
@@ -81,15 +79,12 @@ pub struct IntervalPoint {
 /// One operation in one recording window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesPoint {
-    /// Phase that the window belongs to.
     pub phase: PhaseKind,
     /// Number of the window in its phase, from 0.
     pub index: u64,
     /// Start of the window, from the start of the run.
     pub start_s: f64,
-    /// Length of the window.
     pub duration_s: f64,
-    /// Operation name.
     pub operation: String,
     /// Successful operations.
     pub count: u64,
@@ -112,20 +107,15 @@ pub struct WindowLatency {
     pub mean_us: f64,
     /// Median.
     pub p50_us: f64,
-    /// 99th percentile.
     pub p99_us: f64,
-    /// 99.9th percentile.
     pub p99_9_us: f64,
-    /// Largest value.
     pub max_us: f64,
 }
 
 /// Merged histograms of one operation in one phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseDistribution {
-    /// The phase.
     pub phase: PhaseKind,
-    /// Operation name.
     pub operation: String,
     /// The three histograms, in nanoseconds.
     pub latency: Distribution,
@@ -134,8 +124,8 @@ pub struct PhaseDistribution {
 impl Run {
     /// Reads a run directory.
     ///
-    /// Rows that were cut off at the end of a file are left out and noted. A row that is wrong
-    /// in itself is an error with its line number: figures made from it could not be trusted.
+    /// Truncated rows at the end of a file are skipped with a note. An invalid row is an error with its line number,
+    /// because its figures could not be trusted.
     pub fn open(directory: &Path) -> Result<Run, RecordError> {
         Self::open_downsampled(directory, MOST_POINTS)
     }
@@ -159,6 +149,7 @@ impl Run {
             responses.add(&window);
             window_count += 1;
         }
+        phases.values_mut().for_each(PhaseAccumulator::finish_windows);
         let mut notes = windows.into_notes();
         let (metrics, metric_notes) = metrics::read(directory)?;
         notes.extend(metric_notes);
@@ -184,7 +175,7 @@ impl Run {
         })
     }
 
-    /// The merged histograms of an operation; `None` if it did nothing in the phase.
+    /// The merged histograms of an operation; `None` if it did not run in the phase.
     pub fn distribution(&self, phase: PhaseKind, operation: &str) -> Option<&Distribution> {
         self.distributions
             .iter()
@@ -199,11 +190,9 @@ fn read_document(directory: &Path) -> Result<RunDocument, RecordError> {
     Ok(document)
 }
 
-/// Gives a key of the plan that had another name in version 0.1 the name that it has now.
+/// Renames a key of the plan from version 0.1 to its current name.
 fn rename_old_keys(plan: &mut serde_json::Value) {
-    let server = plan
-        .get_mut("server")
-        .and_then(|server| server.as_object_mut());
+    let server = plan.get_mut("server").and_then(|server| server.as_object_mut());
     if let Some(server) = server
         && let Some(value) = server.remove("sync_on_commit")
     {
@@ -211,7 +200,7 @@ fn rename_old_keys(plan: &mut serde_json::Value) {
     }
 }
 
-/// The rate that the plan asked for; the load phase always runs as fast as it can.
+/// Offered rate of the plan; the load phase always runs as fast as it can.
 fn offered_rate_per_s(document: &RunDocument, phase: PhaseKind) -> Option<f64> {
     if phase == PhaseKind::Load {
         return None;
@@ -219,7 +208,7 @@ fn offered_rate_per_s(document: &RunDocument, phase: PhaseKind) -> Option<f64> {
     document.recorded_plan().schedule.rate_per_s
 }
 
-/// Adds the phases that the document lacks and corrects its status; whether that was necessary.
+/// Adds phases that the document lacks and corrects its status; returns whether that was necessary.
 fn complete(
     document: &mut RunDocument,
     phases: &BTreeMap<PhaseKind, PhaseAccumulator>,
@@ -232,14 +221,12 @@ fn complete(
     if document.status != RunStatus::Running && missing.is_empty() {
         return false;
     }
-    document
-        .phases
-        .extend(missing.into_iter().map(PhaseAccumulator::to_record));
+    document.phases.extend(missing.into_iter().map(PhaseAccumulator::to_record));
     document.phases.sort_by_key(|phase| phase.name);
     let reason = format!(
-        "the run was killed or is still going on; its figures are rebuilt from {windows} recorded windows"
+        "the run was killed or is still running; its figures are rebuilt from {windows} recorded windows"
     );
-    // A fault says more than its consequence.
+    // The reason of a failure is more informative than its consequence.
     if document.status != RunStatus::Failed {
         document.status = RunStatus::Partial;
     }
@@ -254,10 +241,6 @@ fn distributions(phase: PhaseAccumulator) -> Vec<PhaseDistribution> {
     let kind = phase.phase();
     phase
         .into_distributions()
-        .map(|(operation, latency)| PhaseDistribution {
-            phase: kind,
-            operation,
-            latency,
-        })
+        .map(|(operation, latency)| PhaseDistribution { phase: kind, operation, latency })
         .collect()
 }

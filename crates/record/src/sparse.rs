@@ -1,33 +1,34 @@
-//! Latency histograms by the counters that are not 0. A window has some hundred of 27,000: only these are read, added up and
-//! asked for percentiles, which makes long runs many times faster to open.
+//! Latency histograms as lists of their nonzero counters. A window uses a few hundred of 27,000: reading, adding and
+//! querying only these makes opening long runs many times faster.
 
 use crate::interval::{LOWEST_NS, latency_histogram};
 use hdrhistogram::Histogram;
 use hdrhistogram::errors::AdditionError;
+use std::ops::Range;
 use std::sync::LazyLock;
 
-/// As the base-2 logarithm: the smallest step between two counters, and half of the counters of a bucket with
+/// Base-2 logarithms of the smallest step between two counters, and of half the counters of a bucket with
 /// [`SIGNIFICANT_DIGITS`](crate::interval::SIGNIFICANT_DIGITS).
 const STEP: u32 = LOWEST_NS.ilog2();
 const HALF: u32 = 10;
 
-/// Counters of a [`latency_histogram`].
+/// Number of counters of a [`latency_histogram`].
 static COUNTERS: LazyLock<u32> = LazyLock::new(|| {
     let counters = latency_histogram().distinct_values();
     u32::try_from(counters).unwrap_or(u32::MAX)
 });
 
-/// Counts of a [`latency_histogram`].
+/// Nonzero counts of a [`latency_histogram`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SparseHistogram {
-    /// Number of the counter, ascending, with its count, which is not 0.
+    /// Index and nonzero count of each counter, ascending.
     counts: Vec<(u32, u64)>,
 }
 
-/// Smallest value of a counter, and how many values it has.
+/// Smallest value of a counter, and its number of values.
 fn range(counter: u32) -> (u64, u64) {
     let (above, low) = (counter >> HALF, u64::from(counter & ((1 << HALF) - 1)));
-    // The first bucket has both halves, each later one its upper half.
+    // The first bucket has both halves, all others only the upper half.
     match above.checked_sub(1) {
         None => (low << STEP, 1 << STEP),
         Some(bucket) => ((low + (1 << HALF)) << (bucket + STEP), 1 << (bucket + STEP)),
@@ -40,11 +41,9 @@ fn highest(counter: u32) -> u64 {
 }
 
 impl SparseHistogram {
-    /// Without counts, with room for so many.
+    /// An empty histogram with this capacity.
     pub(crate) fn with_capacity(counters: usize) -> Self {
-        SparseHistogram {
-            counts: Vec::with_capacity(counters),
-        }
+        SparseHistogram { counts: Vec::with_capacity(counters) }
     }
 
     /// Adds the next counter, in ascending order; `None` if the histogram does not have it.
@@ -54,10 +53,10 @@ impl SparseHistogram {
         Some(())
     }
 
-    /// Counts of a histogram with other bounds.
+    /// Converts a histogram with other bounds.
     ///
     /// # Errors
-    /// It has values beyond these bounds.
+    /// The histogram has values beyond these bounds.
     pub(crate) fn of_other(other: &Histogram<u64>) -> Result<SparseHistogram, AdditionError> {
         let mut own = latency_histogram();
         own.add(other)?;
@@ -71,19 +70,18 @@ impl SparseHistogram {
         Ok(sparse)
     }
 
-    /// How many values were counted.
+    /// Number of values.
     pub(crate) fn len(&self) -> u64 {
         let counts = self.counts.iter().map(|(_, count)| *count);
         counts.fold(0, u64::saturating_add)
     }
 
-    /// The largest value of each counter that is not 0, with its count.
+    /// The largest value of each nonzero counter, with its count.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
-        let counts = self.counts.iter();
-        counts.map(|(counter, count)| (highest(*counter), *count))
+        self.counts.iter().map(|(counter, count)| (highest(*counter), *count))
     }
 
-    /// As [`Histogram::value_at_quantile`].
+    /// Like [`Histogram::value_at_quantile`].
     pub(crate) fn value_at_quantile(&self, quantile: f64) -> u64 {
         let wanted = ((quantile.min(1.0) * self.len() as f64).ceil() as u64).max(1);
         let mut sum: u64 = 0;
@@ -94,22 +92,22 @@ impl SparseHistogram {
         found.next().unwrap_or(0)
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another histogram.
     pub(crate) fn merge(&mut self, other: &SparseHistogram) {
         let own = std::mem::take(&mut self.counts);
         self.counts = merged(own, &other.counts);
     }
 
-    /// Adds it to a [`latency_histogram`].
+    /// Adds the counts to a [`latency_histogram`].
     pub(crate) fn add_to(&self, histogram: &mut Histogram<u64>) {
         for (counter, count) in &self.counts {
             histogram
                 .record_n(range(*counter).0, *count)
-                .expect("all counters are those of a latency histogram");
+                .expect("the counters belong to a latency histogram");
         }
     }
 
-    /// The same with all counters.
+    /// Converts to a histogram with all counters.
     pub(crate) fn to_histogram(&self) -> Histogram<u64> {
         let mut histogram = latency_histogram();
         self.add_to(&mut histogram);
@@ -117,24 +115,38 @@ impl SparseHistogram {
     }
 }
 
-/// Counts by all counters of a [`latency_histogram`]: many windows are added up without making a list for each.
-#[derive(Default)]
-pub(crate) struct DenseCounts(Vec<u64>);
+/// Counts for all counters of a [`latency_histogram`], which sums many windows without a list for each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DenseCounts {
+    counts: Vec<u64>,
+    /// Counters outside of it are 0.
+    used: Range<usize>,
+}
 
 impl DenseCounts {
-    /// Adds what was counted.
+    /// Adds the counts of a histogram.
     pub(crate) fn add(&mut self, other: &SparseHistogram) {
-        self.0.resize(*COUNTERS as usize, 0);
+        let (Some((first, _)), Some((last, _))) = (other.counts.first(), other.counts.last())
+        else {
+            return;
+        };
+        let (first, end) = (*first as usize, *last as usize + 1);
+        self.used = match self.used.is_empty() {
+            true => first..end,
+            false => self.used.start.min(first)..self.used.end.max(end),
+        };
+        self.counts.resize(*COUNTERS as usize, 0);
         for (counter, count) in &other.counts {
-            let own = &mut self.0[*counter as usize];
+            let own = &mut self.counts[*counter as usize];
             *own = own.saturating_add(*count);
         }
     }
 
-    /// What was counted since the last time.
+    /// The counts since the last call.
     pub(crate) fn take(&mut self) -> SparseHistogram {
-        let mut counts = Vec::new();
-        for (counter, count) in (0..).zip(&mut self.0) {
+        let used = std::mem::take(&mut self.used);
+        let mut counts = Vec::with_capacity(used.len());
+        for (counter, count) in (used.start as u32..).zip(&mut self.counts[used]) {
             if *count > 0 {
                 counts.push((counter, std::mem::take(count)));
             }
@@ -143,7 +155,7 @@ impl DenseCounts {
     }
 }
 
-/// Two lists of counts by ascending keys as one.
+/// Merges two lists of counts with ascending keys.
 pub(crate) fn merged<K: Ord + Copy>(own: Vec<(K, u64)>, other: &[(K, u64)]) -> Vec<(K, u64)> {
     let mut all = Vec::with_capacity(own.len() + other.len());
     let mut other = other.iter().copied().peekable();
@@ -172,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_those_of_the_library() {
+    fn counters_equal_the_library_s() {
         let mut all = latency_histogram();
         for counter in 0..*COUNTERS {
             all.record(range(counter).0).unwrap();
@@ -189,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_and_sums_are_those_of_the_library() {
+    fn percentiles_and_sums_equal_the_library_s() {
         let (mut sparse, mut dense) = of(&[(0, 3), (900, 1), (1_500_000, 500), (2_000_000_000, 7)]);
         let (more, other) = of(&[(1_500_000, 4), (70_000, 9), (59_000_000_000, 1)]);
         sparse.merge(&more);

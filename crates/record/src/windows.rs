@@ -1,7 +1,7 @@
-//! Reads the four series files side by side, one recording window at a time.
+//! Reads the four series files together, one recording window at a time.
 //!
-//! A window counts if all of its rows are there. The files are written in an order that lets only
-//! the last window be incomplete, so the first incomplete one ends the reading.
+//! A window counts if all of its rows exist. Because of the order in which the files are written, only the last window
+//! can be incomplete, so reading ends at the first incomplete window.
 
 use crate::error::RecordError;
 use crate::hlog::{self, Clock, Decoder};
@@ -17,16 +17,16 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::vec;
 
-/// Windows that are decoded together: more take more memory, fewer start threads more often.
+/// Windows that are decoded together: more need more memory, fewer start threads more often.
 const BATCH_WINDOWS: usize = 256;
-/// Batches that wait to be used.
+/// Decoded batches that may wait.
 const BATCHES_AHEAD: usize = 2;
-/// Fewest windows that are worth a thread.
+/// Minimum number of windows per thread.
 const FEWEST_FOR_THREAD: usize = 16;
-/// More threads do not help: all other work on a window is done by one thread.
+/// More threads do not help: one thread does all other work on a window.
 const MOST_THREADS: usize = 8;
 
-/// One recording window as it was written.
+/// A recording window from the files.
 pub(crate) struct Window {
     pub(crate) interval: IntervalRow,
     pub(crate) operations: Vec<OperationRow>,
@@ -34,15 +34,15 @@ pub(crate) struct Window {
     pub(crate) histograms: Vec<WindowHistogram>,
 }
 
-/// One histogram of a window.
+/// A histogram of a window.
 pub(crate) struct WindowHistogram {
-    /// Place of its operation in the window's `operations`.
+    /// Index of its operation in the window's `operations`.
     pub(crate) operation: usize,
     pub(crate) clock: Clock,
     pub(crate) values: SparseHistogram,
 }
 
-/// A window whose histograms are not decoded yet.
+/// A window with encoded histograms.
 struct RawWindow {
     interval: IntervalRow,
     operations: Vec<OperationRow>,
@@ -58,18 +58,18 @@ struct RawHistogram {
     line: u64,
 }
 
-/// Windows that a run directory holds, at least; found without parsing them.
+/// Lower bound of the number of windows in a run directory, without parsing them.
 pub(crate) fn count(directory: &Path) -> Result<u64, RecordError> {
     let mut lines = Lines::open(&directory.join(INTERVALS))?;
     let mut count: u64 = 0;
     while lines.next_line()?.is_some() {
         count += 1;
     }
-    // The header is no window.
+    // Do not count the header.
     Ok(count.saturating_sub(1))
 }
 
-/// The windows of one run. A thread reads ahead and decodes, so that the windows before can be used meanwhile.
+/// The windows of one run. A thread reads and decodes ahead while earlier windows are used.
 pub(crate) struct Windows {
     batches: Receiver<Vec<Result<Window, RecordError>>>,
     reader: JoinHandle<Reader>,
@@ -82,7 +82,7 @@ impl Windows {
         Windows::open_clocks(directory, &Clock::ALL)
     }
 
-    /// The same with the histograms of response times only.
+    /// Like [`Windows::open`], but decodes only the histograms of response times.
     pub(crate) fn open_responses(directory: &Path) -> Result<Windows, RecordError> {
         Windows::open_clocks(directory, &[Clock::Response])
     }
@@ -94,7 +94,7 @@ impl Windows {
             batches,
             reader: thread::spawn(move || {
                 while !reader.is_at_end {
-                    // Without a receiver nobody wants the rest.
+                    // The receiver is gone, so the rest is not needed.
                     if sender.send(reader.batch()).is_err() {
                         break;
                     }
@@ -105,7 +105,7 @@ impl Windows {
         })
     }
 
-    /// The next whole window; `None` after the last one.
+    /// The next complete window; `None` after the last one.
     pub(crate) fn next_window(&mut self) -> Result<Option<Window>, RecordError> {
         loop {
             if let Some(window) = self.ready.next() {
@@ -118,13 +118,11 @@ impl Windows {
         }
     }
 
-    /// What was left out, in words for people. To be called after the last window.
+    /// Descriptions of skipped data. Call it after the last window.
     pub(crate) fn into_notes(self) -> Vec<String> {
         drop(self.batches);
         let reader = self.reader.join();
-        reader
-            .unwrap_or_else(|panic| resume_unwind(panic))
-            .into_notes()
+        reader.unwrap_or_else(|panic| resume_unwind(panic)).into_notes()
     }
 }
 
@@ -135,9 +133,9 @@ struct Reader {
     errors: Lines,
     latency: Lines,
     decoders: Vec<Decoder>,
-    /// Clocks whose histograms are decoded.
+    /// Clocks with histograms to decode.
     clocks: &'static [Clock],
-    /// The window that lacks rows, and the file that should have them.
+    /// Description of the window without all rows, and of the file that lacks them.
     incomplete: Option<String>,
     is_at_end: bool,
 }
@@ -150,16 +148,14 @@ impl Reader {
             operations: open_table::<OperationRow>(&directory.join(OPERATIONS))?,
             errors: open_table::<ErrorRow>(&directory.join(ERRORS))?,
             latency: Lines::open(&directory.join(LATENCY))?,
-            decoders: (0..cpus.min(MOST_THREADS))
-                .map(|_| Decoder::default())
-                .collect(),
+            decoders: (0..cpus.min(MOST_THREADS)).map(|_| Decoder::default()).collect(),
             clocks,
             incomplete: None,
             is_at_end: false,
         })
     }
 
-    /// The next windows; an error is the last of them.
+    /// The next windows; an error is always the last item.
     fn batch(&mut self) -> Vec<Result<Window, RecordError>> {
         let mut batch = Vec::with_capacity(BATCH_WINDOWS);
         let mut failure = None;
@@ -178,23 +174,15 @@ impl Reader {
         decoded
     }
 
-    /// Decodes on all CPUs.
+    /// Decodes in parallel on all CPUs.
     fn decode(&mut self, batch: Vec<RawWindow>) -> Vec<Result<Window, RecordError>> {
-        let threads = self
-            .decoders
-            .len()
-            .min(batch.len() / FEWEST_FOR_THREAD)
-            .max(1);
+        let threads = self.decoders.len().min(batch.len() / FEWEST_FOR_THREAD).max(1);
         let size = batch.len().div_ceil(threads);
         let mut rest = batch.into_iter();
         let lines = &self.latency;
         let parts = self.decoders.iter_mut().take(threads).map(|decoder| {
             let part: Vec<RawWindow> = rest.by_ref().take(size).collect();
-            move || {
-                part.into_iter()
-                    .map(|raw| raw.decode(decoder, lines))
-                    .collect::<Vec<_>>()
-            }
+            move || part.into_iter().map(|raw| raw.decode(decoder, lines)).collect::<Vec<_>>()
         });
         let mut parts: Vec<_> = parts.collect();
         let own = parts.remove(0);
@@ -222,12 +210,7 @@ impl Reader {
         let Some(errors) = self.error_rows(place, interval.error_rows)? else {
             return Ok(self.stop(place, ERRORS));
         };
-        Ok(Some(RawWindow {
-            interval,
-            operations,
-            errors,
-            histograms,
-        }))
+        Ok(Some(RawWindow { interval, operations, errors, histograms }))
     }
 
     fn into_notes(mut self) -> Vec<String> {
@@ -241,7 +224,7 @@ impl Reader {
             (&mut self.errors, ERRORS),
             (&mut self.intervals, INTERVALS),
         ] {
-            // What follows the last whole window was never finished, so its content says nothing.
+            // Any content after the last complete window is unfinished, so even errors in it are ignored.
             let left_over = matches!(next_content(lines), Ok(Some(_)) | Err(_));
             if left_over || lines.is_torn() {
                 unfinished.push(format!("`{name}`"));
@@ -251,14 +234,12 @@ impl Reader {
             return Vec::new();
         }
         let files = unfinished.join(", ");
-        vec![format!(
-            "a window that was not finished is left out at the end of {files}"
-        )]
+        vec![format!("skipped an unfinished window at the end of {files}")]
     }
 
     fn stop(&mut self, (phase, index): (PhaseKind, u64), file: &str) -> Option<RawWindow> {
         self.incomplete = Some(format!(
-            "`{file}` ends before window {index} of phase `{}`; that window and later ones are left out",
+            "`{file}` ends before window {index} of phase `{}`; skipped this window and later ones",
             phase.as_str()
         ));
         None
@@ -296,7 +277,7 @@ impl Reader {
         Ok(Some(rows))
     }
 
-    /// The lines of the latency log that belong to these rows.
+    /// Lines of the latency log that belong to these rows.
     fn histograms(
         &mut self,
         operations: &[OperationRow],
@@ -353,9 +334,7 @@ fn check_count(histogram: &SparseHistogram, count: u64) -> Result<(), String> {
         return Ok(());
     }
     let found = histogram.len();
-    Err(format!(
-        "the histogram holds {found} values and `{OPERATIONS}` says {count}"
-    ))
+    Err(format!("the histogram has {found} values, but `{OPERATIONS}` has {count}"))
 }
 
 fn check_place(
@@ -367,7 +346,7 @@ fn check_place(
         return Ok(());
     }
     Err(lines.corrupt(format!(
-        "found window {} of phase `{}` in place of window {} of phase `{}`",
+        "found window {} of phase `{}` instead of window {} of phase `{}`",
         found.1,
         found.0.as_str(),
         expected.1,
@@ -375,7 +354,7 @@ fn check_place(
     )))
 }
 
-/// Opens a table and checks its header. A table whose header was cut off has no rows.
+/// Opens a table and checks its header. A table with a truncated header has no rows.
 pub(crate) fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     let mut lines = Lines::open(path)?;
     match lines.next_line()? {
@@ -386,7 +365,7 @@ pub(crate) fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     }
 }
 
-/// Whether it is the header of this version or of an earlier one, which lacked some of the last columns.
+/// Whether the header belongs to this version or to an earlier one, which lacked some of the last columns.
 fn is_header_of<R: Row>(header: &str) -> bool {
     let rest = R::HEADER.strip_prefix(header);
     header.len() >= R::FIRST_HEADER.len()
@@ -402,10 +381,10 @@ pub(crate) fn next_row<R: Row>(lines: &mut Lines) -> Result<Option<R>, RecordErr
     parsed.map(Some).map_err(|reason| lines.corrupt(reason))
 }
 
-/// The next line that is not a heading of the interval log. Tables have no such lines left.
+/// The next line that is not a heading of the interval log. Tables do not have such lines after their header.
 fn next_content(lines: &mut Lines) -> Result<Option<&str>, RecordError> {
     loop {
-        // The borrow of the returned line would last over the loop, so the line is looked at twice.
+        // Peek first: the borrow of the returned line would last over the loop.
         match lines.next_line()? {
             None => return Ok(None),
             Some(line) if hlog::is_heading(line) => {}

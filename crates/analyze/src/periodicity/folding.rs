@@ -1,4 +1,4 @@
-//! Which period, width and phase stand out most, and how likely that is by chance.
+//! The period, width and phase that stand out most, and their probability by chance.
 
 use super::contrast::{Contrasts, FEWEST_PERIODS};
 use crate::robust::normal_tail;
@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Cycles that are folded with one phase. Occurrences whose distances vary by 5 % drift by a tenth of the period in
-/// them.
+/// Cycles that are folded with one phase. Occurrences with distances that vary by 5 % drift by a tenth of the
+/// period within them.
 pub const MOST_CYCLES: usize = 16;
 
 /// Grid steps of the period within which an occurrence at the end of a segment moves by the width of the box.
@@ -19,14 +19,14 @@ const STEPS_PER_WIDTH: f64 = 2.0;
 /// Grid steps of the phase within the width of the box.
 const PHASES_PER_WIDTH: usize = 3;
 
-/// Share of the trials that is independent of the others: neighbouring periods and phases use the same scores. Found by
-/// simulation, to the safe side.
+/// Share of independent trials: neighbouring periods and phases use the same scores. Found by simulation, as a
+/// safe value.
 const INDEPENDENT_RATIO: f64 = 0.4;
 
-/// A series of up to this many times [`MOST_CYCLES`] cycles is folded as a whole.
+/// A series with at most this many times [`MOST_CYCLES`] cycles is folded as a whole.
 const WHOLE_FACTOR: f64 = 1.5;
 
-/// Fewest additions that are worth a thread.
+/// Fewest additions that justify a thread.
 const FEWEST_FOR_THREAD: usize = 1_000_000;
 
 /// A pattern that stands out.
@@ -40,11 +40,11 @@ pub(super) struct Candidate {
     pub(super) direction: f64,
     /// First window of the first box of each segment, with the end of the segment.
     pub(super) segments: Vec<(usize, usize)>,
-    /// Probability of such a pattern at any period, width and phase in a series without one.
+    /// Probability of such a pattern at any period, width and phase in a series without a pattern.
     pub(super) p_value: f64,
 }
 
-/// The best trial among those of an octave of periods and a width.
+/// The best trial for an octave of periods and a width.
 #[derive(Default)]
 struct Cell {
     trials: f64,
@@ -60,16 +60,14 @@ struct Trial {
     log_p: f64,
 }
 
-/// The pattern that is least likely by chance. `None` if the series is too short. Periods are tried on all CPUs.
+/// The pattern that is least likely by chance. `None` if the series is too short. Tries periods on all CPUs.
 pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let mut cells: BTreeMap<(i32, usize), Cell> = BTreeMap::new();
     for contrasts in widths(series.len()).filter_map(|width| Contrasts::of(series, width)) {
         let scores = rounded(&contrasts.scores());
         let all: Vec<f64> = periods(&contrasts).collect();
-        let threads = threads
-            .min(all.len() * scores.len() / FEWEST_FOR_THREAD)
-            .max(1);
+        let threads = threads.min(all.len() * scores.len() / FEWEST_FOR_THREAD).max(1);
         let best = |periods: &[f64]| best_of(periods, &scores, contrasts.width);
         let found: Vec<Vec<(i32, Cell)>> = thread::scope(|scope| {
             let mut parts = all.chunks(all.len().div_ceil(threads).max(1));
@@ -82,10 +80,7 @@ pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
             own.into_iter().chain(others).collect()
         });
         for (octave, cell) in found.into_iter().flatten() {
-            cells
-                .entry((octave, contrasts.width))
-                .or_default()
-                .merge(cell);
+            cells.entry((octave, contrasts.width)).or_default().merge(cell);
         }
     }
     let count = cells.len() as f64;
@@ -97,7 +92,7 @@ pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
     candidate(series, best, log_p.exp().min(1.0))
 }
 
-/// The best trials of these periods, by their octaves.
+/// The best trials of these periods, by octave.
 fn best_of(periods: &[f64], scores: &[i16], width: usize) -> Vec<(i32, Cell)> {
     let mut sums = Vec::new();
     let mut cells: BTreeMap<i32, Cell> = BTreeMap::new();
@@ -111,17 +106,14 @@ fn best_of(periods: &[f64], scores: &[i16], width: usize) -> Vec<(i32, Cell)> {
                 direction,
                 log_p: log_p_value(&segments, direction),
             };
-            cell.merge(Cell {
-                trials: INDEPENDENT_RATIO,
-                best: Some(best),
-            });
+            cell.merge(Cell { trials: INDEPENDENT_RATIO, best: Some(best) });
         }
     }
     cells.into_iter().collect()
 }
 
 impl Cell {
-    /// Adds later trials: of two that are equally unlikely the first one counts.
+    /// Merges later trials: of two equally unlikely ones the first counts.
     fn merge(&mut self, other: Cell) {
         self.trials += other.trials;
         if let Some(new) = other.best
@@ -134,25 +126,14 @@ impl Cell {
 
 fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
     let contrasts = Contrasts::of(series, trial.width)?;
-    let segments = folded(
-        &rounded(&contrasts.scores()),
-        trial.period,
-        trial.width,
-        &mut Vec::new(),
-    );
+    let segments =
+        folded(&rounded(&contrasts.scores()), trial.period, trial.width, &mut Vec::new());
     let first_box = |segment: &Segment| {
-        if trial.direction > 0.0 {
-            segment.highest.place
-        } else {
-            segment.lowest.place
-        }
+        if trial.direction > 0.0 { segment.highest.place } else { segment.lowest.place }
     };
-    let segments = segments.iter().map(|segment| {
-        (
-            first_box(segment) + contrasts.side,
-            segment.end + contrasts.side,
-        )
-    });
+    let segments = segments
+        .iter()
+        .map(|segment| (first_box(segment) + contrasts.side, segment.end + contrasts.side));
     Some(Candidate {
         period: trial.period,
         width: trial.width,
@@ -166,13 +147,11 @@ fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
 fn widths(windows: usize) -> impl Iterator<Item = usize> {
     let powers = (1..).map(|power| 1_usize << power);
     let widths = powers.flat_map(|power| [power, power + power / 2]);
-    std::iter::once(1)
-        .chain(widths)
-        .take_while(move |width| *width <= windows / 6)
+    std::iter::once(1).chain(widths).take_while(move |width| *width <= windows / 6)
 }
 
-/// Periods from the shortest that the width allows to a third of the series, so dense that no pattern lies between
-/// them.
+/// Periods from the shortest that the width allows to a third of the series, close enough that no pattern is
+/// missed between them.
 fn periods(contrasts: &Contrasts) -> impl Iterator<Item = f64> {
     let windows = contrasts.values.len() as f64;
     let longest = windows / FEWEST_PERIODS as f64;
@@ -190,7 +169,7 @@ fn periods(contrasts: &Contrasts) -> impl Iterator<Item = f64> {
 struct Extreme {
     /// The sum in units of its standard error.
     size: f64,
-    /// Place of its first score.
+    /// Position of its first score.
     place: usize,
 }
 
@@ -202,10 +181,10 @@ struct Segment {
     lowest: Extreme,
 }
 
-/// Scores are rounded to 1/256: the sum over the cycles of a segment then fits into 16 bits without overflow (at most
-/// 25 × 5 × 256), and a CPU adds several at once.
+/// Scores are rounded to 1/256: the sum over the cycles of a segment then fits into 16 bits without overflow
+/// (at most 25 × 5 × 256), and a CPU adds several at once.
 const UNITS: f64 = 256.0;
-/// Beyond what the scores of a billion windows reach.
+/// Larger than the scores of a billion windows.
 const MOST_SCORE: f64 = 5.0;
 
 fn rounded(scores: &[f64]) -> Vec<i16> {
@@ -213,7 +192,7 @@ fn rounded(scores: &[f64]) -> Vec<i16> {
     scores.iter().map(in_units).collect()
 }
 
-/// Folds the scores by a period, in segments of equal length. `sums` is room that is used again.
+/// Folds the scores by a period, in segments of equal length. `sums` is a reused buffer.
 fn folded(scores: &[i16], period: f64, width: usize, sums: &mut Vec<i16>) -> Vec<Segment> {
     let cycles = scores.len() as f64 / period;
     let count = if cycles <= MOST_CYCLES as f64 * WHOLE_FACTOR {
@@ -234,7 +213,8 @@ fn folded(scores: &[i16], period: f64, width: usize, sums: &mut Vec<i16>) -> Vec
         .collect()
 }
 
-/// Steps of the phase up to which the sums of all phases are made, cycle by cycle: the scores are then read in their order.
+/// Steps of the phase up to which the sums of all phases are computed, cycle by cycle: the scores are then read
+/// in order.
 const DENSE_STEPS: usize = 4;
 
 /// Folds one segment; the second offset is the period.
@@ -246,10 +226,7 @@ fn folded_segment(
     sums: &mut Vec<i16>,
 ) -> Segment {
     let Range { start, end } = bounds;
-    let none = Extreme {
-        size: 0.0,
-        place: start,
-    };
+    let none = Extreme { size: 0.0, place: start };
     let (mut highest, mut lowest, mut phases) = (none, none, 0.0);
     let period = offsets.get(1).copied().unwrap_or(end - start);
     let inside = &scores[start..end];
@@ -258,16 +235,18 @@ fn folded_segment(
     sums.resize(period, 0);
     for cycle in offsets.iter().map_while(|offset| inside.get(*offset..)) {
         if step <= DENSE_STEPS {
-            let both = sums.iter_mut().zip(cycle);
-            both.for_each(|(sum, score)| *sum = sum.wrapping_add(*score));
+            sums.iter_mut().zip(cycle).for_each(|(sum, score)| *sum = sum.wrapping_add(*score));
         } else {
-            let both = sums.iter_mut().zip(cycle).step_by(step);
-            both.for_each(|(sum, score)| *sum = sum.wrapping_add(*score));
+            sums.iter_mut()
+                .zip(cycle)
+                .step_by(step)
+                .for_each(|(sum, score)| *sum = sum.wrapping_add(*score));
         }
     }
     let mut count = offsets.len();
     let mut phase = 0;
-    // The last cycle is cut off somewhere: all phases up to there have the same number of scores, and so have those after it.
+    // The last cycle is cut off: all phases up to there have the same number of scores, and so do the phases
+    // after it.
     while phase < period {
         while count > 1 && offsets[count - 1] + phase >= inside.len() {
             count -= 1;
@@ -275,56 +254,42 @@ fn folded_segment(
         let cut = inside.len().saturating_sub(offsets[count - 1]);
         let range_end = if cut > phase { cut.min(period) } else { period };
         let phases_here = sums[phase..range_end].iter().step_by(step);
-        let extreme = |sum: i16| Extreme {
-            size: f64::from(sum) / UNITS / (count as f64).sqrt(),
-            place: start
-                + phase
-                + step * phases_here.clone().position(|one| *one == sum).unwrap_or(0),
+        let size = |sum: i16| f64::from(sum) / UNITS / (count as f64).sqrt();
+        let extreme = |sum: i16| {
+            let steps = phases_here.clone().position(|one| *one == sum);
+            Extreme { size: size(sum), place: start + phase + step * steps.unwrap_or(0) }
         };
         let (most, least) = if step == 1 {
-            // Without a step the compiler compares many at once.
+            // Without a step the compiler vectorizes the comparison.
             let sums = &sums[phase..range_end];
-            (
-                sums.iter().copied().fold(0, i16::max),
-                sums.iter().copied().fold(0, i16::min),
-            )
+            (sums.iter().copied().fold(0, i16::max), sums.iter().copied().fold(0, i16::min))
         } else {
             let both = |(most, least): (i16, i16), sum: &i16| (most.max(*sum), least.min(*sum));
             phases_here.clone().fold((0, 0), both)
         };
-        if extreme(most).size > highest.size {
+        if size(most) > highest.size {
             highest = extreme(most);
         }
-        if extreme(least).size < lowest.size {
+        if size(least) < lowest.size {
             lowest = extreme(least);
         }
         phases += phases_here.len() as f64;
         phase += phases_here.len() * step;
     }
-    Segment {
-        end,
-        phases,
-        highest,
-        lowest,
-    }
+    Segment { end, phases, highest, lowest }
 }
 
-/// Logarithm of the probability that more than half of the segments stand out as much, by the union bound.
+/// Logarithm of the probability that more than half of the segments stand out equally, by the union bound.
 fn log_p_value(segments: &[Segment], direction: f64) -> f64 {
     let log_p = |segment: &Segment| {
-        let size = if direction > 0.0 {
-            segment.highest.size
-        } else {
-            -segment.lowest.size
-        };
+        let size = if direction > 0.0 { segment.highest.size } else { -segment.lowest.size };
         (log_tail(size) + segment.phases.ln()).min(0.0)
     };
     let mut all: Vec<f64> = segments.iter().map(log_p).collect();
     let majority = all.len() / 2 + 1;
     let (_, middle, _) = all.select_nth_unstable_by(majority - 1, f64::total_cmp);
-    let choices: f64 = (0..majority)
-        .map(|k| ((segments.len() - k) as f64 / (k + 1) as f64).ln())
-        .sum();
+    let choices: f64 =
+        (0..majority).map(|k| ((segments.len() - k) as f64 / (k + 1) as f64).ln()).sum();
     (choices + majority as f64 * *middle).min(0.0)
 }
 
@@ -333,7 +298,7 @@ fn log_tail(z: f64) -> f64 {
     if z < 8.0 {
         normal_tail(z).ln()
     } else {
-        // Mills' ratio, right to 1 % from here on.
+        // Mills' ratio, accurate to 1 % from here on.
         -z * z / 2.0 - (z * TAU.sqrt()).ln()
     }
 }
@@ -343,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folding_adds_up_what_lies_a_period_apart() {
+    fn folding_adds_up_values_one_period_apart() {
         let mut scores = vec![0.0; 100];
         for place in [7, 27, 47, 67, 87] {
             scores[place] = 2.0;
@@ -356,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn one_busy_stretch_does_not_make_a_pattern() {
+    fn one_busy_time_range_does_not_make_a_pattern() {
         let mut scores = vec![0.0; 640];
         for cycle in 0..16 {
             scores[cycle * 10 + 3] = 3.0;
@@ -364,7 +329,7 @@ mod tests {
         let one = log_p_value(&folded(&rounded(&scores), 10.0, 1, &mut Vec::new()), 1.0);
         assert_eq!(one, 0.0);
         for cycle in 16..64 {
-            // Each segment with a phase of its own.
+            // Each segment with its own phase.
             scores[cycle * 10 + cycle / 16] = 3.0;
         }
         let all = log_p_value(&folded(&rounded(&scores), 10.0, 1, &mut Vec::new()), 1.0);
